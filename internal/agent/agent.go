@@ -69,11 +69,7 @@ type ThrottleEvents interface {
 
 // Host measures the machine.
 type Host interface {
-	Online() (int, error)
-	// Busy is the CPU time that the whole machine has used.
-	Busy() (time.Duration, error)
-	// Threads returns the CPU time of each of these threads that still exists.
-	Threads(tids []int) map[int]time.Duration
+	observe.Host
 	// Self is the CPU time and the resident memory of this process.
 	Self() (used time.Duration, rss int64)
 }
@@ -151,10 +147,9 @@ type Agent struct {
 	node           observe.NodeMeter
 	groups         map[workload.ID]*group
 	started        time.Time
-	snapshot       []workload.Pod              // of the previous turn
-	readAll        bool                        // this turn reads all groups, for a status
+	snapshot       []workload.Pod              // of the discovery
 	answered       map[*workload.Pod]time.Time // pods answered since this turn began to read: their last refill
-	resizes        resizes
+	resizes        *pauses.Pauses              // groups whose owner is about to write other limits
 	subscription   subscription
 	risk           *risk.Meter
 	colocation     *colocation.Colocation
@@ -186,7 +181,7 @@ func New(o Options) *Agent {
 	a := &Agent{
 		Options: o, state: policy.NewState(), record: record.New(o.Log),
 		ledger: cmp.Or(o.Reserving.Known(), ledger.New()), answered: map[*workload.Pod]time.Time{},
-		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: resizes{}, started: o.Clock(),
+		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: pauses.New(""), started: o.Clock(),
 		poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		otherScheduler: schedext.Other{Log: o.Log}, subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
@@ -194,12 +189,12 @@ func New(o Options) *Agent {
 	a.state.SampleBy(o.Seed)
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts}
 	a.risk.Totals = func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }
+	a.reader = observe.New(o.Tree, o.Host, o.Clock)
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
 		Agent: services{a, &a.mu}})
 	a.share = a.cpus.Share
 	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log,
-		Ledger: a.ledger, Scheduler: a.scheduler, Machine: o.Machine, Agent: services{a, &a.mu}})
-	a.reader = observe.New(o.Tree, o.Host, o.Clock)
+		Reader: a.reader, Ledger: a.ledger, Scheduler: a.scheduler, Machine: o.Machine, Agent: services{a, &a.mu}})
 	a.reader.Borrowed, a.reader.Failed = o.DryRun, a.record.Unreadable
 	a.reader.Paused, a.reader.Yield = a.paused, a.mu.Yield
 	a.scheduler.Groups, a.scheduler.Changed = a.reader.Inodes, a.reader.StaleAll
@@ -209,7 +204,7 @@ func New(o Options) *Agent {
 
 // paused says whether a group is kept at its limit, whatever its strategy.
 func (a *Agent) paused(group string, now time.Time) bool {
-	return a.Pauses.Paused(group, now) || a.resizes.open(group, now) ||
+	return a.Pauses.Paused(group, now) || a.resizes.Paused(group, now) ||
 		a.scheduler.InForce() || a.otherScheduler.Name() != "" ||
 		a.colocation.Suppresses(group) && !a.share(group).Unlimited
 }
@@ -258,7 +253,9 @@ func (a *Agent) await(ctx context.Context, timer *time.Timer) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-a.Discover.Wake():
-			a.regroup()
+			a.mu.Lock()
+			a.cpus.Regroup() // a group was made or removed
+			a.mu.Unlock()
 			time.Sleep(gather)
 		case <-a.poke:
 		case <-a.sooner:

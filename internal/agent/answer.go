@@ -41,8 +41,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 	if len(pods) == 0 {
 		return
 	}
-	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.Cut(),
-		Extra: a.Strategy.Extra, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+	in := a.input(now)
 	for _, p := range pods {
 		if pod, ok := a.reader.ReadPod(now, *p); ok {
 			in.Pods = append(in.Pods, a.seePod(now, pod))

@@ -3,9 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"time"
@@ -71,9 +69,6 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 	return a.tick(now).Results, nil
 }
 
-// errNotReleased says that a file still holds a value of ours.
-var errNotReleased = errors.New("not everything could be restored")
-
 // Release restores a container's files for a time, so that its owner can set a lower limit: the kernel would refuse a
 // quota below our burst.
 func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
@@ -82,7 +77,7 @@ func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([
 	results, err := a.pause(container, d, true)
 	for _, r := range results {
 		if r.Outcome == plan.Refused && err == nil {
-			err = fmt.Errorf("%w: %s %s: %s", errNotReleased, r.Change.Cgroup.Path, r.Change.Knob, r.Err)
+			err = fmt.Errorf("not everything could be restored: %s %s: %s", r.Change.Cgroup.Path, r.Change.Knob, r.Err)
 		}
 	}
 	return results, err
@@ -91,11 +86,6 @@ func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([
 // resizeFor is for how long a pod is kept at its limits after its owner announced others: the owner writes the
 // container's limit first, then the pod's.
 const resizeFor = 2 * time.Second
-
-// resizes says until when groups are kept at their limits because their owner is about to write others.
-type resizes map[string]time.Time
-
-func (w resizes) open(path string, now time.Time) bool { return now.Before(w[path]) }
 
 // PrepareResize restores the limits of a group and of its whole pod, without a burst, now and for resizeFor: its owner
 // is about to write another limit, and the kernel refuses a quota below the burst, and on v1 a pod's quota below those
@@ -113,9 +103,8 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	}
 	now, ours := a.Clock(), false
 	a.colocation.Again() // suppression ends
-	maps.DeleteFunc(a.resizes, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, id := range a.snapshot[place].IDs() {
-		a.resizes[id.Path] = now.Add(resizeFor)
+		_ = a.resizes.Set(id.Path, now.Add(resizeFor), now, false) // in memory: it does not fail
 		if of := a.groups[id]; of != nil {
 			of.Stale(now)
 			ours = ours || a.ours(id)

@@ -80,12 +80,9 @@ func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
 	return more
 }
 
-// An owner's write of a quota that a refill may have undone is found in two ways: by the declared limit
-// (ledger.WasLost), and by inotify (apply/undone.go). The latter is only reported, and the value of the file is left
-// alone.
-
-// undone records what inotify reported. It ignores groups with a declared limit: either the owner rewrote the same
-// value, or the ledger finds that the file differs from the declared value.
+// undone records the owners' writes of quotas that refills may have undone, as inotify reports them (apply/undone.go).
+// The value of the file is left alone. Groups with a declared limit are ignored: either the owner rewrote the same
+// value, or the ledger finds that the file differs from the declared value (ledger.WasLost).
 func (a *Agent) undone(now time.Time) {
 	if a.Undone == nil {
 		return
@@ -101,10 +98,8 @@ func (a *Agent) undone(now time.Time) {
 			continue
 		}
 		g.Stale(now)
-		held, err := u.InFile.Time()
-		if err != nil || g.Declared != nil {
-			continue
+		if held, err := u.InFile.Time(); err == nil && g.Declared == nil {
+			a.record.Undone(g.Group, held)
 		}
-		a.record.Undone(g.Group, held)
 	}
 }

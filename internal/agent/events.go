@@ -19,17 +19,10 @@ type subscription struct {
 	pods     map[uint64]*workload.Pod // the pod of each group with events, by the group's inode
 	stale    bool                     // the set of groups must be renewed
 	all      bool                     // somebody looks at the periods of all groups
-	waiting  []policy.Throttle
+	waiting  []policy.Throttle        // for an ordinary turn
 	foreseen policy.PutOff
 	lost     int64
 	unsure   []*group // groups whose last refill is not judged yet
-}
-
-// take returns the throttles that wait for an ordinary turn, and clears them.
-func (e *subscription) take() []policy.Throttle {
-	throttles := e.waiting
-	e.waiting = nil
-	return throttles
 }
 
 // next is when the first postponed throttle or judgement is due; zero: there is none.
@@ -177,16 +170,23 @@ func (a *Agent) setSuppressed(g *group, suppress bool) {
 	}
 }
 
+// countBy sets a group's limit as the quota by which eBPF classifies the use of its periods, raised or not.
+func (a *Agent) countBy(g *group, limit time.Duration) {
+	if !a.subscription.active || a.subscription.pods[g.Inode] == nil || g.counted == limit {
+		return
+	}
+	g.counted = limit
+	if err := a.Events.Limit(g.Inode, limit); err != nil {
+		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
+	}
+}
+
 // missed says whether events were lost since the last turn. If so, the turn reads all groups.
 func (a *Agent) missed() bool {
-	if a.Events == nil {
+	if a.Events == nil || a.Events.Lost() == a.subscription.lost {
 		return false
 	}
-	lost := a.Events.Lost()
-	if lost == a.subscription.lost {
-		return false
-	}
-	a.subscription.lost = lost
+	a.subscription.lost = a.Events.Lost()
 	a.reader.DueAll()
 	return true
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -50,17 +49,6 @@ func (a *Agent) ours(id workload.ID) bool {
 	return quota.Ours() || burst.Ours()
 }
 
-// account adds up the use of a group since its last reading.
-func (a *Agent) account(g *group, v policy.View) {
-	if v.Window.Elapsed() <= 0 {
-		return
-	}
-	g.Above(a.aboveLimit(g, v))
-	if !v.IsPod {
-		a.colocation.Used(g.QOS.Rank(), v.Window.Used)
-	}
-}
-
 // attend sets how often a group is read and whether its throttles are reported, as the decisions require.
 func (a *Agent) attend(g *group, v policy.View) {
 	quota, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
@@ -76,8 +64,9 @@ func (a *Agent) attend(g *group, v policy.View) {
 	}
 }
 
-// see shows the ledger the quota and burst of a group, and passes its answers to the policy.
-func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
+// see shows the ledger the quota and burst of a group, and passes its answers to the policy. It says whether the limit
+// is not in force because its owner's write was lost.
+func (a *Agent) see(now time.Time, g *group, to *policy.Group) (lost bool) {
 	q, resized := a.seeFile(now, g, plan.Quota)
 	b, _ := a.seeFile(now, g, plan.Burst)
 	to.Limit.Period = g.Disk.Period
@@ -87,6 +76,7 @@ func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
 	g.limit = to.Limit
 	g.late = q.Due()
 	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
+	return q.State == ledger.Lost
 }
 
 func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {
@@ -118,16 +108,6 @@ func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 	return why
 }
 
-// lost says whether the limit of a pod or of a container in it is not in force because its owner's write was lost.
-func (a *Agent) lost(p policy.Pod) bool {
-	lost := func(g policy.Group) bool {
-		e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
-		return e.State == ledger.Lost
-	}
-	return lost(p.Group) || slices.ContainsFunc(p.Containers, lost) ||
-		slices.ContainsFunc(p.Scopes, func(s policy.Scope) bool { return lost(s.Group) })
-}
-
 // note records what happened to files, and keeps the journal in step. It is called before any write: values that are no
 // longer ours leave the journal, and a write claims the file anew.
 func (a *Agent) note() {
@@ -136,20 +116,19 @@ func (a *Agent) note() {
 		if n.Event == ledger.Overrode {
 			a.Foreign(n.Path, problem)
 		}
-		if !a.DryRun {
-			a.keepJournal(n)
-		}
+		a.inJournal(func() error { return a.keepJournal(n) })
 	}
 	a.notes = nil
 }
 
-func (a *Agent) keepJournal(n record.Note) {
+func (a *Agent) keepJournal(n record.Note) error {
 	switch n.Event {
 	case ledger.Resized, ledger.Overrode:
-		a.logJournal(a.Writer.Forget(n.ID, n.Knob))
+		return a.Writer.Forget(n.ID, n.Knob)
 	case ledger.Rebased:
-		a.logJournal(a.Writer.Rebase(n.ID, n.Knob, n.Base))
+		return a.Writer.Rebase(n.ID, n.Knob, n.Base)
 	case ledger.CameBack:
-		a.logJournal(a.Writer.Adopt(n.ID, n.Knob, n.Found, n.Base))
+		return a.Writer.Adopt(n.ID, n.Knob, n.Found, n.Base)
 	}
+	return nil
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"plimsoll/internal/apply"
 	"plimsoll/internal/journal"
@@ -27,7 +26,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		if passes(e) || a.DryRun && e.Knob == plan.Quota {
-			a.ledger.Adopt(plan.Key{ID: e.ID, Knob: e.Knob}, e.Target(), a.written(e))
+			a.ledger.Adopt(e.Key(), e.Target(), a.written(e))
 		}
 		a.adopted[e.ID] = true
 	}
@@ -40,15 +39,6 @@ func (a *Agent) written(e journal.Entry) plan.Value {
 		return held
 	}
 	return e.Last
-}
-
-// releaseUnclaimed restores values that were taken over in groups that the agent does not manage.
-func (a *Agent) releaseUnclaimed(now time.Time) {
-	if a.adopted == nil || a.failed != nil {
-		return
-	}
-	a.putBackIn(now, func(e journal.Entry) bool { return a.adopted[e.ID] && a.groups[e.ID] == nil })
-	a.adopted = nil
 }
 
 // Retire restores everything, and writes nothing until this agent ends or Resume is called. Unlike a hold, it does not

@@ -16,13 +16,13 @@ import (
 // reads counts the readings of the files of groups below a path from now on, by the turn: the most in one, and all.
 func (w *world) reads(below string) (most, all *int) {
 	most, all = new(int), new(int)
-	turn, inTurn := int64(-1), 0
+	turn, inTurn := time.Time{}, 0
 	w.kernel.Fault = func(op, name string, _ []byte) error {
 		if op != "read" || !strings.HasPrefix(name, "cpu"+below) && !strings.HasPrefix(name, "cpuacct"+below) {
 			return nil
 		}
-		if w.agent.reader.Turn() != turn {
-			turn, inTurn = w.agent.reader.Turn(), 0
+		if w.agent.record.LastTurn() != turn {
+			turn, inTurn = w.agent.record.LastTurn(), 0
 		}
 		inTurn++
 		*all++

@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"fmt"
 	"time"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
 	"plimsoll/internal/preempt"
+	"plimsoll/internal/report"
+	"plimsoll/internal/risk"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
@@ -29,7 +33,7 @@ func (a services) Bandwidth(key plan.Key) *observe.Group {
 // Outranked says whether the quota of a group has a reason of a higher priority than suppression: the group is paused,
 // its owner is about to resize it, or it has exclusive CPUs.
 func (a services) Outranked(now time.Time, group string) bool {
-	return a.Pauses.Paused(group, now) || a.resizes.open(group, now) || a.share(group).Unlimited
+	return a.Pauses.Paused(group, now) || a.resizes.Paused(group, now) || a.share(group).Unlimited
 }
 
 func (a services) Topology() (on cpu.Topology, free bool, err error) {
@@ -44,8 +48,6 @@ func (a services) Saw(key plan.Key, held plan.Value, event ledger.Event) {
 	a.noteSight(key, held, event)
 }
 
-func (a services) Stale(now time.Time) { a.reader.StaleAll(now) }
-
 func (a services) Claimed(key plan.Key) bool { return a.colocation.Claims(key) }
 
 func (a services) Due(now time.Time, group string) {
@@ -58,17 +60,21 @@ func (a services) Overrode(group string) {
 	a.Foreign(group, group+": another program has set its CPUs; they are left alone")
 }
 
-func (a services) Groups() map[workload.ID]*observe.Group { return a.reader.Groups() }
-
 func (a services) Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) {
-	if !a.DryRun {
-		a.logJournal(a.Writer.Adopt(id, knob, held, base))
-	}
+	a.inJournal(func() error { return a.Writer.Adopt(id, knob, held, base) })
 }
 
 func (a services) Forget(id workload.ID, knob plan.Knob) {
-	if !a.DryRun {
-		a.logJournal(a.Writer.Forget(id, knob))
+	a.inJournal(func() error { return a.Writer.Forget(id, knob) })
+}
+
+// inJournal makes a change of the journal, except in a dry run.
+func (a *Agent) inJournal(change func() error) {
+	if a.DryRun {
+		return
+	}
+	if err := change(); err != nil {
+		a.Log.Error("journal", "error", err)
 	}
 }
 
@@ -80,13 +86,6 @@ func (a *Agent) Reserve(rules strategy.Reserve) {
 	a.wake()
 }
 
-// regroup makes a turn read the groups' CPUs: a group was made or removed.
-func (a *Agent) regroup() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cpus.Regroup()
-}
-
 // Recovered records the results of restoring what a previous agent left behind. It is called before the first turn.
 // Only refused restores are left, which are retried.
 func (a *Agent) Recovered(results []plan.Result) {
@@ -95,9 +94,31 @@ func (a *Agent) Recovered(results []plan.Result) {
 	a.cpus.Unshielded(results)
 }
 
-// logJournal logs the error of a write to the journal.
-func (a *Agent) logJournal(err error) {
-	if err != nil {
-		a.Log.Error("journal", "error", err)
+// measureRisk sizes the bursts for the load line, once a minute.
+func (a *Agent) measureRisk(now time.Time) {
+	switch target := a.Strategy.LoadLinePercent; {
+	case target == 0:
+		a.risk.Off("")
+	case !a.subscription.active || a.Uncounted:
+		why := "the kernel does not count the use of periods: " + a.subscription.why
+		a.risk.Off(fmt.Sprintf(report.ProblemLoadLine, why))
+	case a.risk.Due(now):
+		var groups []risk.Group
+		for id, g := range a.groups {
+			if g.Level == observe.LevelContainer && g.Disk.Limited() {
+				groups = append(groups, risk.Group{ID: id, Limit: g.limit.Quota, Bandwidth: g.Disk, Since: g.Since,
+					Asked: policy.AskedBurst(g.Strategy, a.Rules)})
+			}
+		}
+		busy, err := a.Host.Busy()
+		a.risk.Measure(now, target, groups, busy, err, a.record.Node().CPUs)
 	}
+}
+
+// otherBursts requests new decisions on all bursts.
+func (a *Agent) otherBursts() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reader.DueAll()
+	a.wake()
 }

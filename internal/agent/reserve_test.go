@@ -115,7 +115,7 @@ func TestReserve(t *testing.T) {
 			t.Fatalf("%s, want %s", got, want)
 		}
 		w.kernel.AddGroup("/new")
-		w.agent.regroup()
+		w.agent.cpus.Regroup()
 		w.agent.Tick(w.kernel.Now())
 		if got, want := w.files("/new"), "/new=2-3 max"; got != want {
 			t.Errorf("new: %s, want %s", got, want)

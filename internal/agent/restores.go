@@ -12,11 +12,9 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// For a group that is no longer managed there are no more decisions. A refused restore there stays in the ledger, and
-// is retried.
-
 // leave restores our values in groups that are gone or no longer managed, and those of a former agent in groups that
-// this one does not manage. It retries refused restores.
+// this one does not manage. There are no more decisions on such groups: a refused restore stays in the ledger, and is
+// retried.
 func (a *Agent) leave(now time.Time, gone []*observe.Group) {
 	a.record.Results(a.Writer.RestoreAgain())
 	a.retryRestores(now)
@@ -29,7 +27,10 @@ func (a *Agent) leave(now time.Time, gone []*observe.Group) {
 	if len(left) > 0 {
 		a.putBackIn(now, func(e journal.Entry) bool { return left[e.ID] && !exclusive.OfCPUs(e.Knob) })
 	}
-	a.releaseUnclaimed(now)
+	if a.adopted != nil && a.failed == nil {
+		a.putBackIn(now, func(e journal.Entry) bool { return a.adopted[e.ID] && a.groups[e.ID] == nil })
+		a.adopted = nil
+	}
 }
 
 // putBackIn restores the entries of the journal that of selects.
@@ -37,7 +38,7 @@ func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 	results := a.Writer.TryRestore(of)
 	a.record.Results(results)
 	for _, r := range results {
-		key := plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}
+		key := r.Change.Key()
 		if r.Outcome != plan.Refused {
 			a.forgetPending(key)
 			a.ledger.Drop(key.ID, key.Knob)
@@ -64,18 +65,16 @@ func pendingRestore(key plan.Key) string { return key.Path + " pending restore o
 
 // retryRestores retries refused restores.
 func (a *Agent) retryRestores(now time.Time) {
-	ready := map[plan.Key]bool{}
 	for key := range a.pending {
-		e, _ := a.ledger.Entry(key)
-		switch {
-		case a.groups[key.ID] != nil: // the group is managed again
+		if a.groups[key.ID] != nil { // the group is managed again
 			a.forgetPending(key)
-		case e.Retry.Ready(now):
-			ready[key] = true
 		}
 	}
-	if len(ready) > 0 {
-		a.putBackIn(now, func(e journal.Entry) bool { return ready[plan.Key{ID: e.ID, Knob: e.Knob}] })
+	if len(a.pending) > 0 {
+		a.putBackIn(now, func(e journal.Entry) bool {
+			known, _ := a.ledger.Entry(e.Key())
+			return a.pending[e.Key()] && known.Retry.Ready(now)
+		})
 	}
 }
 
@@ -85,18 +84,11 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 	begin := a.Clock()
 	results := a.Writer.Restore(nil, false)
 	a.record.Results(results)
-	a.restored(begin, results)
-	a.tick(a.Clock()) // writes nothing, and updates the status
-	return results, a.record.Restored(results)
-}
-
-// restored records the results of a restore.
-func (a *Agent) restored(begin time.Time, results []plan.Result) {
-	a.ledger.Learn(begin, results)
-	a.state.Learn(begin, results)
+	a.learn(begin, results)
 	a.cpus.Again()
 	a.cpus.Unshielded(results)
-	a.reader.Learn(results)
+	a.tick(a.Clock()) // writes nothing, and updates the status
+	return results, a.record.Restored(results)
 }
 
 // stop restores everything at the end of Run, except what the next agent takes over.

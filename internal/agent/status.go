@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,27 +30,18 @@ func (a *Agent) statusOf(all bool) report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.Clock()
-	a.refresh(now, all)
-	return a.status(now)
-}
-
-// refresh reads all groups for a status, where they are otherwise read rarely.
-func (a *Agent) refresh(now time.Time, all bool) {
-	if !a.subscription.active || !a.reader.Refresh(now, all) {
-		return
+	if a.subscription.active && a.reader.Refresh(now, all) { // else the groups are read often enough
+		a.tick(now)
+		signal(a.sooner)
 	}
-	a.readAll = all
-	a.tick(now)
-	a.readAll = false
-	signal(a.sooner)
+	return a.status(now)
 }
 
 func (a *Agent) status(now time.Time) report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now,
 		Mode: report.Active, Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil,
 		Node: a.record.Node(), Writes: a.record.Writes(), Events: a.events(), Self: a.self(),
-		LastTurn: a.record.LastTurn(), Problems: a.record.Problems(), Clamped: a.record.Clamped(now),
-		ConfigMsg: report.Message(a.config)}
+		LastTurn: a.record.LastTurn(), Clamped: a.record.Clamped(now), ConfigMsg: report.Message(a.config)}
 	if a.held() {
 		s.Mode = report.Held
 		reason, since := a.Switch.Why()
@@ -63,9 +55,8 @@ func (a *Agent) status(now time.Time) report.Status {
 	var risky string
 	s.Node.Risk, risky = a.risk.Status()
 	s.Reserve = a.cpus.Status()
-	s.Problems = append(s.Problems, a.cpus.Problems()...)
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
-	s.Problems = append(s.Problems, s.Colocation.Problems()...)
+	s.Problems = slices.Concat(a.record.Problems(), a.cpus.Problems(), s.Colocation.Problems())
 	for _, problem := range []string{risky, a.otherScheduler.Problem()} {
 		if problem != "" {
 			s.Problems = append(s.Problems, problem)
@@ -147,7 +138,7 @@ func (a *Agent) whyAtLimit(g *group, now time.Time) string {
 		return "kept at the limit: the scheduler of mechanism schedExt runs all tasks"
 	case a.otherScheduler.Name() != "":
 		return fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", a.otherScheduler.Name())
-	case a.resizes.open(g.Path, now):
+	case a.resizes.Paused(g.Path, now):
 		return "kept at the limit: the container runtime is about to resize it"
 	case a.colocation.Suppresses(g.Path):
 		return "suppressed: offline work is kept at its limit"

@@ -34,12 +34,11 @@ func (a *Agent) Tick(now time.Time) Turn {
 
 // tick takes one turn. Only do writes.
 func (a *Agent) tick(now time.Time) Turn {
-	world := a.read(now)
-	decided := a.decide(now, world)
-	results := a.do(now, world, decided, a.plan(now, decided))
+	in, gone := a.read(now)
+	decided := a.decide(now, in)
+	results := a.do(now, gone, decided, a.plan(now, decided))
 	a.tell(now, decided, results)
-	a.next = a.cpus.Next(now, a.schedule(now, decided.bandwidth))
-	return Turn{Results: results, Next: a.next}
+	return Turn{Results: results, Next: a.schedule(now, decided.bandwidth)}
 }
 
 // Plan is a dry run of a turn: it returns what a turn would write. An agent made with DryRunOptions has no writer, and
@@ -47,30 +46,44 @@ func (a *Agent) tick(now time.Time) Turn {
 func (a *Agent) Plan(now time.Time) (changes []plan.Change, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	decided := a.decide(now, a.read(now))
+	in, _ := a.read(now)
+	decided := a.decide(now, in)
 	changes = a.plan(now, decided)
 	a.note()
 	a.tell(now, decided, nil)
-	return changes, a.cpus.Next(now, a.schedule(now, decided.bandwidth))
+	return changes, a.schedule(now, decided.bandwidth)
 }
 
-// observed is what one turn has read.
-type observed struct {
-	pods  []workload.Pod
-	input policy.Input
-	gone  []*observe.Group // groups that are gone or no longer managed
-}
-
-// read takes the snapshot of the discovery, judges earlier refills, and reads the groups that are due.
-func (a *Agent) read(now time.Time) observed {
-	w := observed{pods: a.discover(now)}
+// read takes the snapshot of the discovery, judges earlier refills, and reads the groups that are due. It also returns
+// the groups that are gone or no longer managed.
+func (a *Agent) read(now time.Time) (in policy.Input, gone []*observe.Group) {
+	pods := a.discover(now)
 	a.judge(now)
 	a.undone(now)
 	if a.otherScheduler.Watch(now, a.Overruled, a.scheduler) {
 		a.reader.StaleAll(now)
 	}
-	w.input, w.gone = a.look(now, w.pods)
-	return w
+	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
+		a.snapshot, a.subscription.stale = pods, false
+		a.reader.Renew()
+		a.watch(pods)
+	}
+	a.measureRisk(now)
+	in = a.input(now)
+	in.Missed, in.Throttles, in.Yield = a.missed(), a.subscription.waiting, a.mu.Yield
+	a.subscription.waiting = nil
+	a.reader.Subscribed = a.subscription.active
+	clear(a.answered)
+	world := a.reader.Read(now, pods)
+	for _, p := range world.Pods {
+		a.mu.Yield()
+		in.Pods = append(in.Pods, a.seePod(now, p))
+	}
+	for _, g := range world.Gone {
+		in.Gone = append(in.Gone, g.ID)
+		delete(a.groups, g.ID)
+	}
+	return in, world.Gone
 }
 
 // decided is the intents of all deciders.
@@ -81,11 +94,11 @@ type decided struct {
 }
 
 // decide runs all deciders.
-func (a *Agent) decide(now time.Time, w observed) decided {
+func (a *Agent) decide(now time.Time, in policy.Input) decided {
 	return decided{
-		bandwidth:  a.state.Decide(w.input),
-		colocation: a.colocation.Decide(now, w.pods, a.Strategy.Colocation, !a.DryRun && !a.held()),
-		cpus:       a.cpus.Decide(now, w.pods),
+		bandwidth:  a.state.Decide(in),
+		colocation: a.colocation.Decide(now, a.snapshot, a.Strategy.Colocation, !a.DryRun && !a.held()),
+		cpus:       a.cpus.Decide(now, a.snapshot),
 	}
 }
 
@@ -95,10 +108,10 @@ func (a *Agent) plan(now time.Time, d decided) []plan.Change {
 }
 
 // do writes: restores in groups that are no longer managed, and the changes.
-func (a *Agent) do(now time.Time, w observed, d decided, changes []plan.Change) []plan.Result {
+func (a *Agent) do(now time.Time, gone []*observe.Group, d decided, changes []plan.Change) []plan.Result {
 	a.Writer.SetHold(a.held())
 	a.note()
-	a.leave(now, w.gone)
+	a.leave(now, gone)
 	results := a.writeAll(changes)
 	if d.cpus.Of != nil {
 		results = append(results, a.cpus.Protect(a.Writer, !a.held())...)
@@ -127,51 +140,42 @@ func (a *Agent) refilledSince(c plan.Change) bool {
 	return c.Knob.OfBandwidth() && g != nil && a.Clock().Sub(at) < g.Disk.Period
 }
 
-// write carries out changes, and passes the results to the ledger, the policy and the reader.
+// write carries out changes, and learns from the results.
 func (a *Agent) write(changes []plan.Change) []plan.Result {
 	begin := a.Clock()
 	results := a.Writer.Do(changes)
-	a.ledger.Learn(begin, results)
-	a.state.Learn(begin, results)
-	a.reader.Learn(results)
+	a.learn(begin, results)
 	return results
 }
 
-// tell records the decisions and the results.
-func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
-	of := map[string][]plan.Result{}
-	for _, r := range results {
-		decider := a.decider(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob})
-		of[decider] = append(of[decider], r)
-	}
-	a.record.Results(results)
-	a.booked(now, d.bandwidth, of[forBandwidth], true)
-	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now), a.Bounded)
-	a.colocation.Done(d.colocation, of[forColocation])
-	a.cpus.Done(now, d.cpus, of[forCPUs])
-	for _, r := range of[forBandwidth] {
-		if r.Change.Knob == plan.Quota && r.Change.From == plan.Time(cpu.Unlimited) {
-			a.cpus.Again() // its quota is restored: now its CPUs may be taken away
-		}
-	}
+// learn takes over the results of writes, the first of which began then.
+func (a *Agent) learn(begin time.Time, results []plan.Result) {
+	a.ledger.Learn(begin, results)
+	a.state.Learn(begin, results)
+	a.reader.Learn(results)
 }
 
-// The deciders.
-const (
-	forBandwidth  = "bandwidth"
-	forColocation = "colocation"
-	forCPUs       = "exclusive CPUs"
-)
-
-// decider names the decider of a file.
-func (a *Agent) decider(key plan.Key) string {
-	switch {
-	case a.colocation.Claims(key):
-		return forColocation
-	case a.cpus.Of(key):
-		return forCPUs
+// tell records the decisions, and the results for the decider of each file.
+func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
+	var bandwidth, colocation, cpus []plan.Result
+	for _, r := range results {
+		switch key := r.Change.Key(); {
+		case a.colocation.Claims(key):
+			colocation = append(colocation, r)
+		case a.cpus.Of(key):
+			cpus = append(cpus, r)
+		default:
+			bandwidth = append(bandwidth, r)
+			if r.Change.Knob == plan.Quota && r.Change.From == plan.Time(cpu.Unlimited) {
+				a.cpus.Again() // its quota is restored: now its CPUs may be taken away
+			}
+		}
 	}
-	return forBandwidth
+	a.record.Results(results)
+	a.booked(now, d.bandwidth, bandwidth, true)
+	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now), a.Bounded)
+	a.colocation.Done(d.colocation, colocation)
+	a.cpus.Done(now, d.cpus, cpus)
 }
 
 // booked records the decisions on bandwidth and their results, and sets how often the groups are read. A whole turn
@@ -187,7 +191,12 @@ func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result, 
 		if g == nil {
 			continue
 		}
-		a.account(g, v)
+		if v.Window.Elapsed() > 0 {
+			g.Above(a.aboveLimit(g, v))
+			if !v.IsPod {
+				a.colocation.Used(g.QOS.Rank(), v.Window.Used)
+			}
+		}
 		if _, answered := a.answered[a.subscription.pods[v.Cgroup.Inode]]; !whole || !answered {
 			a.attend(g, v)
 		}
@@ -219,47 +228,33 @@ func (a *Agent) discover(now time.Time) (pods []workload.Pod) {
 	return pods
 }
 
-// look reads the groups that are due and makes the input of the policy. It also returns the groups that are gone.
-func (a *Agent) look(now time.Time, pods []workload.Pod) (in policy.Input, gone []*observe.Group) {
-	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
-		a.snapshot, a.subscription.stale = pods, false
-		a.reader.Renew()
-		a.watch(pods)
-	}
-	in = policy.Input{Now: now, Rules: a.Rules,
-		Node:       a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
-		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Extra: a.Strategy.Extra,
-		Throttles: a.subscription.take(), Yield: a.mu.Yield}
-	a.measureRisk(now)
-	in.BurstCut = a.risk.Cut()
-	a.reader.Subscribed = a.subscription.active
-	clear(a.answered)
-	world := a.reader.Read(now, pods, a.readAll)
-	for _, p := range world.Pods {
-		a.mu.Yield()
-		in.Pods = append(in.Pods, a.seePod(now, p))
-	}
-	for _, g := range world.Gone {
-		in.Gone = append(in.Gone, g.ID)
-		delete(a.groups, g.ID)
-	}
-	return in, world.Gone
+// input is the policy's input without the pods.
+func (a *Agent) input(now time.Time) policy.Input {
+	return policy.Input{Now: now, Rules: a.Rules, Subscribed: a.subscription.active, Held: a.held(),
+		Extra: a.Strategy.Extra, BurstCut: a.risk.Cut(),
+		Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 }
 
 // seePod makes the policy's input for a pod that was read.
 func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 	pod := policy.Pod{Own: p.Own, Namespace: p.Namespace, Ceiling: p.Ceiling,
 		Containers: make([]policy.Group, 0, len(p.Containers))}
+	lost := false
+	see := func(read *observe.Group) policy.Group {
+		g, limitLost := a.seeGroup(now, read)
+		lost = lost || limitLost
+		return g
+	}
 	if p.Group != nil {
-		pod.Group = a.seeGroup(now, p.Group)
+		pod.Group = see(p.Group)
 	}
 	for _, g := range p.Containers {
-		pod.Containers = append(pod.Containers, a.seeGroup(now, g))
+		pod.Containers = append(pod.Containers, see(g))
 	}
 	for _, s := range p.Scopes {
-		pod.Scopes = append(pod.Scopes, policy.Scope{Group: a.seeGroup(now, s.Group), Of: s.Of})
+		pod.Scopes = append(pod.Scopes, policy.Scope{Group: see(s.Group), Of: s.Of})
 	}
-	if a.lost(pod) { // pause as before a resize, so that burst and raise do not conflict with the limit
+	if lost { // pause as before a resize, so that burst and raise do not conflict with the limit
 		pod.Paused = true
 		for i := range pod.Containers {
 			pod.Containers[i].Paused = true
@@ -271,20 +266,21 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 	return pod
 }
 
-func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
+func (a *Agent) seeGroup(now time.Time, read *observe.Group) (group policy.Group, lost bool) {
 	g := a.of(read)
 	share := a.share(g.Path)
-	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
+	group = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
 		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused,
 		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts}
-	if a.see(now, g, &group); g.Strategy.Receipts > 0 && a.subscription.active {
+	lost = a.see(now, g, &group)
+	if g.Strategy.Receipts > 0 && a.subscription.active {
 		t, ok := a.Events.Totals(g.Inode)
 		group.Lost, group.LostKnown, group.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests
 	}
-	return group
+	return group, lost
 }
 
-// schedule sets when each group that was read is due again, and returns the earliest time.
+// schedule sets when each group that was read is due again, and returns when the next turn is.
 func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 	a.next = now.Add(observe.IdleEvery) // an answer meanwhile may make it earlier
 	next := a.reader.Schedule(now, func(g *observe.Group) time.Time {
@@ -294,5 +290,6 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 		}
 		return at
 	})
-	return policy.Sooner(next, a.next)
+	a.next = a.cpus.Next(now, policy.Sooner(next, a.next))
+	return a.next
 }

@@ -42,10 +42,6 @@ type Agent interface {
 	Topology() (cpu.Topology, bool, error)
 	// Saw records an event of a quota or burst file.
 	Saw(key plan.Key, held plan.Value, event ledger.Event)
-	// Stale makes the next turn read all groups: which of them are kept at their limits has changed.
-	Stale(now time.Time)
-	// Groups returns all groups.
-	Groups() map[workload.ID]*observe.Group
 	// Adopt and Forget keep the journal in step with the ledger.
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value)
 	Forget(id workload.ID, knob plan.Knob)
@@ -61,6 +57,7 @@ type Colocation struct {
 	Host      observe.Host
 	Tasks     Tasks // nil: no knob of tasks is set
 	Log       *slog.Logger
+	Reader    *observe.Reader
 	Ledger    *ledger.Ledger
 	Scheduler *schedext.Keeper
 	Machine   policy.Machine // the mechanisms that the machine supports
@@ -164,19 +161,13 @@ func (c *Colocation) Decide(now time.Time, pods []workload.Pod, requested strate
 	return ledger.Want{Intents: c.seeKnobs(now, intents), Of: c.Claims}
 }
 
-// Done records the results of the writes.
+// Done records the results of writes to files that colocation claims.
 func (c *Colocation) Done(k ledger.Want, results []plan.Result) {
 	if k.Of == nil {
 		return
 	}
-	var of []plan.Result
-	for _, r := range results {
-		if c.Claims(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}) {
-			of = append(of, r)
-		}
-	}
-	c.logWrites(of)
-	c.unclaimKnobs(k.Intents, of)
+	c.logWrites(results)
+	c.unclaimKnobs(k.Intents, results)
 	holds := func(key plan.Key) bool { e, known := c.Ledger.Entry(key); return known && e.InForce() }
 	c.inForce = policy.InForce(k.Intents, holds, c.exposed)
 }
@@ -194,7 +185,7 @@ func (c *Colocation) unclaimKnobs(intents []plan.Intent, results []plan.Result) 
 		intended[in.Key] = true
 	}
 	for _, r := range results {
-		restored[plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}] = r.Change.Restore && r.Outcome != plan.Refused
+		restored[r.Change.Key()] = r.Change.Restore && r.Outcome != plan.Refused
 	}
 	c.claims = false
 	for _, key := range c.Ledger.Claimed(plan.ForColocation) {

@@ -19,7 +19,7 @@ func (c *Colocation) schedule(now time.Time, mechanism strategy.Mechanism, free 
 	if len(changed) == 0 {
 		return
 	}
-	for _, g := range c.Agent.Groups() {
+	for _, g := range c.Reader.Groups() {
 		if slices.Contains(changed, g.Inode) {
 			g.Due = now
 			g.MarkDue()

@@ -72,7 +72,7 @@ func (c *Colocation) Status(now time.Time, requested strategy.Colocation) *repor
 	}
 	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
 		n := 0
-		for _, g := range c.Agent.Groups() {
+		for _, g := range c.Reader.Groups() {
 			if g.Level == observe.LevelContainer && g.QOS.Rank() == rank {
 				n++
 			}

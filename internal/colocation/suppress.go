@@ -46,7 +46,7 @@ func (c *Colocation) suppress(now time.Time, ask strategy.Suppress, levels []pol
 	_, before := c.suppressor.state.Room()
 	list := c.suppressOffline(now, ask, levels)
 	if _, after := c.suppressor.state.Room(); after != before {
-		c.Agent.Stale(now)
+		c.Reader.StaleAll(now) // which groups are kept at their limits has changed
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(in plan.Intent) bool {
 		return in.Knob != plan.CPUs && (c.Agent.Outranked(now, in.Path) || c.raised(in.ID))

@@ -62,9 +62,9 @@ func (r *Reader) sweep() bool {
 	return r.sweeps >= 0
 }
 
-// sweepsIn is how many idle pods may be read in a turn; all of them if all is set.
-func (r *Reader) sweepsIn(pods int, all bool) int {
-	if all || !r.Subscribed {
+// sweepsIn is how many idle pods may be read in a turn over so many pods.
+func (r *Reader) sweepsIn(pods int) int {
+	if r.all || !r.Subscribed {
 		return math.MaxInt
 	}
 	return max(sweepLeast, pods/sweepTurns)

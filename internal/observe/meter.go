@@ -60,11 +60,7 @@ func (r *Reader) threadUsage(g *Group, now time.Time) time.Duration {
 	if g.threads == nil {
 		g.threads = &threadMeter{}
 	}
-	return g.threads.usage(r.Tree, r.Host, g.Path, now)
-}
-
-func (m *threadMeter) usage(tree *cgroup.Tree, host Host, group string, now time.Time) time.Duration {
-	current := host.Threads(tasksBelow(tree, group))
+	m, current := g.threads, r.Host.Threads(tasksBelow(r.Tree, g.Path))
 	for tid, runtime := range current {
 		before, known := m.seen[tid]
 		switch {

@@ -29,8 +29,8 @@ func TestThreadMeter(t *testing.T) {
 		asked = len(tids)
 		return runtimes
 	})
-	var m threadMeter
-	now := k.Now()
+	r, g, now := &Reader{Tree: tree, Host: host}, &Group{}, k.Now()
+	g.Path = "/lab/a"
 	for i, step := range []struct {
 		what string
 		used map[int]time.Duration
@@ -49,14 +49,15 @@ func TestThreadMeter(t *testing.T) {
 		if runtimes == nil {
 			runtimes = map[int]time.Duration{}
 		}
-		if got := m.usage(tree, host, "/lab/a", now.Add(time.Duration(i)*100*ms)); got != step.want {
+		if got := r.threadUsage(g, now.Add(time.Duration(i)*100*ms)); got != step.want {
 			t.Errorf("%s: used %v, want %v", step.what, got, step.want)
 		}
 	}
 	if asked != 2 {
 		t.Errorf("asked for %d threads, want those of the group and of the one in it", asked)
 	}
-	if got := m.usage(tree, host, "/lab/gone", now.Add(time.Second)); got != 165*ms {
+	g.Path = "/lab/gone"
+	if got := r.threadUsage(g, now.Add(time.Second)); got != 165*ms {
 		t.Errorf("of a group that is gone: %v, want what is known", got)
 	}
 }

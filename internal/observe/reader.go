@@ -91,6 +91,7 @@ type Reader struct {
 	present    int            // groups that exist in this turn
 	snapshot   []workload.Pod // of the last turn
 	idlePods   []*Group       // by place in the snapshot: the pods that are idle
+	all        bool           // the next turn may read all idle pods
 	sweeps     int            // idle pods that may still be read in this turn
 	starts     startBudgets
 	ceilings   map[string]float64
@@ -134,16 +135,13 @@ func (r *Reader) Family(group string) []string {
 // Renew forgets which pods are idle: the next turn reads all pods.
 func (r *Reader) Renew() { r.snapshot = nil }
 
-// Turn counts the turns.
-func (r *Reader) Turn() int64 { return r.turn }
-
-// Read reads the groups that are due; with all, every idle pod as well.
-func (r *Reader) Read(now time.Time, pods []workload.Pod, all bool) World {
+// Read reads the groups that are due.
+func (r *Reader) Read(now time.Time, pods []workload.Pod) World {
 	if !workload.Same(pods, r.snapshot) {
 		r.snapshot, r.idlePods = pods, make([]*Group, len(pods))
 		r.keepFew(pods)
 	}
-	r.sweeps = r.sweepsIn(len(pods), all)
+	r.sweeps, r.all = r.sweepsIn(len(pods)), false
 	r.turn++
 	r.present = 0
 	var w World

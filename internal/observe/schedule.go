@@ -140,7 +140,7 @@ func (r *Reader) Refresh(now time.Time, all bool) bool {
 	if r.turn == 0 || now.Sub(r.Refreshed) < every {
 		return false
 	}
-	r.Refreshed = now
+	r.Refreshed, r.all = now, all
 	for _, g := range r.groups {
 		if all || !g.Disk.Limited() {
 			g.Due = time.Time{}

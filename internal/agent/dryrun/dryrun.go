@@ -26,12 +26,11 @@ func Collect(ctx context.Context, o agent.Options, left []journal.Entry, watch t
 		changes, next := a.Plan(time.Now())
 		plan.Order(changes)
 		for _, c := range changes {
-			key := plan.Key{ID: c.Cgroup, Knob: c.Knob}
-			if i, known := at[key]; known {
+			if i, known := at[c.Key()]; known {
 				all[i] = c
 				continue
 			}
-			at[key] = len(all)
+			at[c.Key()] = len(all)
 			all = append(all, c)
 		}
 		if !next.Before(end) {
