@@ -1,5 +1,7 @@
 package strategy
 
+import "cmp"
+
 // Bound is the most of an amount of CPU; the zero one bounds nothing.
 type Bound struct {
 	Set  bool
@@ -15,10 +17,5 @@ func (e ExtraCores) Bounded() bool { return e != (ExtraCores{}) }
 
 // Over lays the bounds that e sets over others.
 func (e ExtraCores) Over(o ExtraCores) ExtraCores {
-	for _, b := range []struct{ to, from *Bound }{{&o.PerPod, &e.PerPod}, {&o.PerNamespace, &e.PerNamespace}, {&o.PerNode, &e.PerNode}} {
-		if b.from.Set {
-			*b.to = *b.from
-		}
-	}
-	return o
+	return ExtraCores{cmp.Or(e.PerPod, o.PerPod), cmp.Or(e.PerNamespace, o.PerNamespace), cmp.Or(e.PerNode, o.PerNode)}
 }
