@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -78,12 +79,13 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 	return fmt.Errorf("unknown knob %q", knob)
 }
 
-func setParsed[T any](group string, write func(string, T) error, parse func() (T, error)) error {
+// setParsed parses a value and writes it to what is named by of, a group or a task.
+func setParsed[K, T any](of K, write func(K, T) error, parse func() (T, error)) error {
 	v, err := parse()
 	if err != nil {
 		return err
 	}
-	return write(group, v)
+	return write(of, v)
 }
 
 // canonical is the canonical form of a value: times in whole microseconds, as the kernel holds them. Only canonical
@@ -122,29 +124,22 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 
 // order compares two values of a knob; ok is false for knobs whose values have no order.
 func order(knob plan.Knob, a, b plan.Value) (sign int, ok bool) {
-	var x, y int64
-	var errX, errY error
 	switch knob {
 	case plan.Quota, plan.Burst:
-		var dx, dy time.Duration
-		dx, errX = a.Time()
-		dy, errY = b.Time()
-		x, y = int64(dx), int64(dy)
+		return compare(a, b, plan.Value.Time)
 	case plan.Weight, plan.Idle, plan.Identity:
-		x, errX = a.Number()
-		y, errY = b.Number()
-	default:
+		return compare(a, b, plan.Value.Number)
+	}
+	return 0, false
+}
+
+func compare[T cmp.Ordered](a, b plan.Value, parse func(plan.Value) (T, error)) (sign int, ok bool) {
+	x, err1 := parse(a)
+	y, err2 := parse(b)
+	if err1 != nil || err2 != nil {
 		return 0, false
 	}
-	switch {
-	case errX != nil || errY != nil:
-		return 0, false
-	case x < y:
-		return -1, true
-	case x > y:
-		return 1, true
-	}
-	return 0, true
+	return cmp.Compare(x, y), true
 }
 
 // within says whether v lies in [lo, hi]. A knob without order has no range, and everything is within.

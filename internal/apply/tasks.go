@@ -53,10 +53,7 @@ func attributeOf(t Tasks, knob plan.Knob) (attribute, error) {
 		base, err := t.BaseSlice()
 		return attribute{base: plan.Time(base),
 			get: func(tid int) (plan.Value, error) { return spellTime(t.Slice(tid)) },
-			set: func(tid int, v plan.Value) error {
-				slice, err := v.Time()
-				return errors.Join(err, t.SetSlice(tid, slice))
-			}}, err
+			set: func(tid int, v plan.Value) error { return setParsed(tid, t.SetSlice, v.Time) }}, err
 	}
 	return attribute{base: plan.Number(0),
 		get: func(tid int) (plan.Value, error) {
