@@ -53,7 +53,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 	a.state.Wrote(len(results), a.Clock().Sub(begin))
 	a.record.Results(results)
 	a.booked(now, out, results, false)
-	a.refilled(begin, throttles, results)
+	a.refilled(throttles, results)
 	a.subscription.foreseen = append(a.subscription.foreseen, out.Later...)
 	a.scheduleAnswered(now, out)
 	for _, p := range pods { // for a turn that is under way

@@ -12,7 +12,7 @@ import (
 // they do not delay it.
 
 // refilled records the successful refills.
-func (a *Agent) refilled(begun time.Time, throttles []policy.Throttle, results []plan.Result) {
+func (a *Agent) refilled(throttles []policy.Throttle, results []plan.Result) {
 	for _, r := range results {
 		g := a.groups[r.Change.Cgroup]
 		if g == nil || !r.Change.Refill || r.Outcome != plan.Applied {
@@ -22,7 +22,7 @@ func (a *Agent) refilled(begun time.Time, throttles []policy.Throttle, results [
 			a.effect(r.At, g, g.refill.Later(g.Reading.At, g.Reading.Counters))
 		}
 		t, _ := policy.Latest(throttles, r.Change.Cgroup.Inode)
-		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t,
+		g.refill = &policy.Refill{Of: g.ID, At: r.At, For: t,
 			Before: g.Reading.Counters, CPUs: max(1, a.node.CPUs)}
 		if counters, err := a.Tree.Stat(g.Path); err == nil {
 			a.effect(r.At, g, g.refill.AtOnce(counters))

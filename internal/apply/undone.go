@@ -54,7 +54,6 @@ type Notifier interface {
 type Undone struct {
 	ID     workload.ID
 	InFile plan.Value // the value of the file, unchanged by the write
-	At     time.Time  // when it was found
 }
 
 // quotas is the state of the watched quota files.
@@ -212,7 +211,7 @@ func (w *Writer) judgeQuotas() {
 			continue
 		}
 		if g.judge(now, n, held) {
-			q.found = append(q.found, Undone{g.id, held, now})
+			q.found = append(q.found, Undone{g.id, held})
 		}
 	}
 	for _, g := range q.groups { // a write reported later cannot have raced with the refill

@@ -146,10 +146,9 @@ const (
 // Entry is what is known about one file.
 type Entry struct {
 	State    State
-	Baseline plan.Value // what a restore writes
-	Wrote    plan.Value // the last value of ours that the kernel accepted
-	InFile   plan.Value // what the file held at the last sight
-	Declared plan.Value
+	Baseline plan.Value    // what a restore writes
+	Wrote    plan.Value    // the last value of ours that the kernel accepted
+	InFile   plan.Value    // what the file held at the last sight
 	Intended plan.Value    // the last intent, or the baseline while a restore is pending
 	By       plan.Priority // the priority of the intent that claims the file
 	Retry    Backoff       // after writes that were refused or overwritten

@@ -33,7 +33,7 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 			e.Baseline = s.Declared
 			e.leave(now, Deviation)
 		}
-		e.InFile, e.Declared = s.InFile, s.Declared
+		e.InFile = s.InFile
 		return None
 	}
 	e.recent = [2]plan.Value{e.seen, e.ourValue()}
@@ -42,7 +42,6 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 	event := e.see(now, s)
 	e.seen = e.ourValue()
 	e.read(now, s.InFile)
-	e.Declared = s.Declared
 	return event
 }
 

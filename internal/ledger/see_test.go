@@ -36,13 +36,13 @@ func word(v plan.Value) string {
 // in makes a ledger whose one file is in a state that lasts since t0.
 func in(s State) *Ledger {
 	l := New()
-	l.entries[key] = &Entry{State: s, Baseline: before, InFile: before, Declared: before, since: t0}
+	l.entries[key] = &Entry{State: s, Baseline: before, InFile: before, since: t0}
 	e := l.entries[key]
 	switch s {
 	case Ours, Provisional:
 		e.Wrote, e.InFile = ours, ours
 	case Lost:
-		e.Baseline, e.Declared = wanted, wanted
+		e.Baseline = wanted
 	case Foreign:
 		e.InFile, e.report = other, Overrode
 	}

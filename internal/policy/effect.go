@@ -57,7 +57,6 @@ const (
 // Refill is a refill whose write succeeded.
 type Refill struct {
 	Of      workload.ID
-	Begun   time.Time // when its write began
 	At      time.Time // when its write returned
 	For     Throttle  // the throttle that it answers
 	Before  cpu.Counters

@@ -53,7 +53,7 @@ func TestJudgeRefill(t *testing.T) {
 		"ahead, with what it had left by time":      {vague, read(8*ms, 0), 59 * ms, Unneeded},
 		"and more than that":                        {vague, read(12*ms, 0), 59 * ms, Effective},
 	} {
-		r := &Refill{Begun: begun, At: begun.Add(ms / 10), For: c.of, Before: read(0, 0), CPUs: 2}
+		r := &Refill{At: begun.Add(ms / 10), For: c.of, Before: read(0, 0), CPUs: 2}
 		got := r.Later(begun.Add(c.at), c.after)
 		if c.at == 0 {
 			got = r.AtOnce(c.after)
@@ -86,7 +86,7 @@ func TestThrottledAhead(t *testing.T) {
 		of, th := ahead, ahead
 		th.Ahead, th.At, th.Used, th.Left = false, begun.Add(4*ms), 50*ms, 0
 		c.change(&of, &th)
-		r := &Refill{Begun: begun, At: begun.Add(ms / 10), For: of, CPUs: 2}
+		r := &Refill{At: begun.Add(ms / 10), For: of, CPUs: 2}
 		if got := r.Throttled(th); got != c.effect {
 			t.Errorf("%s: %q, want %q", name, got, c.effect)
 		}

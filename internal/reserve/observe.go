@@ -207,7 +207,7 @@ func (t *turn) exclusive() (sum cpu.Set) {
 func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
 	const rounding = 1e-3
 	n := t.at[c.Path]
-	sh := Share{ID: c.ID, Own: own, CPUs: own, Request: c.Request, Strict: c.Strict, Packed: got.Packed[c.Path]}
+	sh := Share{ID: c.ID, Own: own, CPUs: own, Request: c.Request, Packed: got.Packed[c.Path]}
 	if !c.Strict && c.Limit > c.Request+rounding {
 		sh.CPUs = own.Union(got.Shared.And(n.effective))
 	} else {

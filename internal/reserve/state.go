@@ -71,7 +71,6 @@ type Share struct {
 	Own       cpu.Set // exclusive CPUs
 	CPUs      cpu.Set // all that it may use
 	Request   float64
-	Strict    bool
 	Packed    bool // other containers that reserve share its CPUs
 	Unlimited bool // its quota is removed: it cannot use more than its own CPUs
 	Partition bool

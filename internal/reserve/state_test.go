@@ -57,7 +57,7 @@ func TestBurstable(t *testing.T) {
 		w.exclusive(out)
 		want := []Share{
 			{ID: w.asking[0].ID, Own: cpu.Set{0}, CPUs: cpu.Set{0, 2, 3}, Request: 1},
-			{ID: w.asking[1].ID, Own: cpu.Set{1}, CPUs: cpu.Set{1}, Request: 1, Strict: true, Unlimited: true},
+			{ID: w.asking[1].ID, Own: cpu.Set{1}, CPUs: cpu.Set{1}, Request: 1, Unlimited: true},
 		}
 		if diff := cmp.Diff(want, out.Shares); diff != "" {
 			t.Error(diff)
