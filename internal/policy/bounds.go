@@ -37,16 +37,7 @@ func (p *podCandidates) counts(u *candidate) bool { return u.isPod == p.itself }
 // each calls for all candidates of the pods.
 func each(pods []podCandidates, do func(*podCandidates, *candidate)) {
 	for i := range pods {
-		p := &pods[i]
-		for _, u := range p.containers {
-			do(p, u)
-		}
-		if p.pod != nil {
-			do(p, p.pod)
-		}
-		for j := range p.scopes {
-			do(&p.scopes[j], p.scopes[j].pod)
-		}
+		pods[i].each(do)
 	}
 }
 

@@ -54,7 +54,7 @@ const (
 func (s *State) Decide(in Input) Output {
 	in = s.trusted(in)
 	out := newOutput()
-	pods := s.observe(in, out)
+	pods := s.observe(in)
 	s.sums = sumsOf(pods).with(s.sums)
 	in.Node = s.sums.off(in.Node)
 	out.Node = in.Node
@@ -70,7 +70,7 @@ func newOutput() *Output {
 }
 
 // observe records the readings and makes the candidates.
-func (s *State) observe(in Input, out *Output) []podCandidates {
+func (s *State) observe(in Input) []podCandidates {
 	for _, id := range in.Gone {
 		delete(s.groups, id)
 		delete(s.unclaimed, id)
@@ -80,12 +80,12 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 	for _, p := range in.Pods {
 		in.yield()
 		owner := p.owner()
-		pu := podCandidates{pod: s.candidate(in, p.Group, owner, p.Ceiling, out), own: p.Own}
-		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
+		pu := podCandidates{pod: s.candidate(in, p.Group, owner, p.Ceiling), own: p.Own}
+		ceiling := math.Min(p.Ceiling, podCeiling(pu.pod))
 		pu.containers = make([]*candidate, 0, len(p.Containers))
 		for _, c := range p.Containers {
-			scope := s.scope(in, p, c.ID, ceiling, out)
-			u := s.candidate(in, c, owner, math.Min(ceiling, podCeiling(in, scope)), out)
+			scope := s.scope(in, p, c.ID, ceiling)
+			u := s.candidate(in, c, owner, math.Min(ceiling, podCeiling(scope)))
 			pu.containers = append(pu.containers, u)
 			if scope != nil {
 				pu.scopes = append(pu.scopes, podCandidates{pod: scope, containers: []*candidate{u}})
@@ -101,17 +101,17 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 }
 
 // scope makes the candidate of a container's scope, nil where it has none.
-func (s *State) scope(in Input, p Pod, container workload.ID, ceiling float64, out *Output) *candidate {
+func (s *State) scope(in Input, p Pod, container workload.ID, ceiling float64) *candidate {
 	for _, g := range p.Scopes {
 		if g.Of == container {
-			return s.candidate(in, g.Group, p.owner(), ceiling, out)
+			return s.candidate(in, g.Group, p.owner(), ceiling)
 		}
 	}
 	return nil
 }
 
 // podCeiling is the CPUs that a pod's quota allows its containers where the quota cannot be written.
-func podCeiling(in Input, pod *candidate) float64 {
+func podCeiling(pod *candidate) float64 {
 	if pod == nil || !pod.limit.Limited() || pod.QuotaBlocked == plan.Free || pod.QuotaBlocked == plan.NoTask {
 		return math.Inf(1)
 	}
@@ -119,7 +119,7 @@ func podCeiling(in Input, pod *candidate) float64 {
 }
 
 // candidate makes the candidate of a group, nil for a pod without a group.
-func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64, out *Output) *candidate {
+func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64) *candidate {
 	if g.Path == "" {
 		return nil
 	}
@@ -230,18 +230,14 @@ func (u *candidate) active() bool {
 // demand sizes the quota that each raisable candidate needs, and lists those candidates.
 func demand(in Input, pods []podCandidates) []*candidate {
 	var all []*candidate
-	for _, p := range pods {
+	for i := range pods {
 		in.yield()
-		list := p.raisable()
-		for _, scope := range p.scopes {
-			if scope.raises(scope.pod) {
-				list = append(list, scope.pod)
+		pods[i].each(func(p *podCandidates, u *candidate) {
+			if p.raises(u) {
+				u.decideQuota(in)
+				all = append(all, u)
 			}
-		}
-		for _, u := range list {
-			u.decideQuota(in)
-			all = append(all, u)
-		}
+		})
 	}
 	return all
 }

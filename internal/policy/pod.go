@@ -94,20 +94,20 @@ func (p *podCandidates) startUse() float64 {
 	return max(sum, p.pod.startUse())
 }
 
-// raisable lists the candidates of the pod whose quota may be raised by their own demand.
-func (p *podCandidates) raisable() []*candidate {
-	units := make([]*candidate, 0, len(p.containers)+1)
+// each calls for all candidates of the pod, and the podCandidates that they are in.
+func (p *podCandidates) each(do func(*podCandidates, *candidate)) {
 	for _, u := range p.containers {
-		if p.raises(u) {
-			units = append(units, u)
-		}
+		do(p, u)
 	}
-	if p.pod != nil && p.raises(p.pod) {
-		units = append(units, p.pod)
+	if p.pod != nil {
+		do(p, p.pod)
 	}
-	return units
+	for i := range p.scopes {
+		do(&p.scopes[i], p.scopes[i].pod)
+	}
 }
 
+// raises says whether the quota of a candidate may be raised by its own demand.
 func (p *podCandidates) raises(u *candidate) bool {
 	return !u.Unlimited && (!u.isPod || p.itself) && u.Class.Burstable()
 }

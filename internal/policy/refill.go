@@ -124,7 +124,7 @@ func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
 func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
 	in = s.trusted(in)
 	out := newOutput()
-	pods := s.observe(in, out)
+	pods := s.observe(in)
 	s.expire(in.Now)
 	in.Node = s.sums.off(in.Node)
 	answer := func(p podCandidates, u *candidate) {
