@@ -1,6 +1,9 @@
 package observe
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // startsForgotten is how long after its last start the starts of a pod are forgotten. The kubelet restarts a container
 // that fails repeatedly after five minutes at most.
@@ -25,7 +28,7 @@ type startBudget struct {
 func (s startBudgets) spend(pod string, born, now time.Time) time.Duration {
 	b := s[pod]
 	if b == nil {
-		s.forget(now)
+		maps.DeleteFunc(s, func(_ string, b *startBudget) bool { return now.Sub(b.until) >= startsForgotten })
 		b = &startBudget{until: born}
 		s[pod] = b
 	}
@@ -39,13 +42,4 @@ func (s startBudgets) spend(pod string, born, now time.Time) time.Duration {
 		b.spent, b.until = b.spent+now.Sub(b.until), now
 	}
 	return b.spent
-}
-
-// forget removes expired budgets, so that the map does not grow without bound.
-func (s startBudgets) forget(now time.Time) {
-	for pod, b := range s {
-		if now.Sub(b.until) >= startsForgotten {
-			delete(s, pod)
-		}
-	}
 }

@@ -114,7 +114,7 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 			continue
 		}
 		m.written = r.At
-		if r.Outcome == plan.Applied || r.Outcome == plan.Clamped {
+		if r.Outcome == plan.Applied {
 			m.refilled = begun
 			m.took(begun, r)
 		}

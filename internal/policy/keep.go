@@ -86,11 +86,7 @@ func (s *State) Resume(k KeptReceipts, now time.Time) error {
 
 // forgetUnclaimed forgets experiments that were kept for groups that are not found.
 func (s *State) forgetUnclaimed(now time.Time) {
-	for id, one := range s.unclaimed {
-		if now.Sub(one.Unclaimed) > unclaimedFor {
-			delete(s.unclaimed, id)
-		}
-	}
+	maps.DeleteFunc(s.unclaimed, func(_ workload.ID, k KeptReceipt) bool { return now.Sub(k.Unclaimed) > unclaimedFor })
 }
 
 // known says whether the settings of a group are known. A pod of which Kubernetes has said nothing yet has policy none.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/strategy"
@@ -128,11 +129,8 @@ func Exposed(root *TreeNode, levels []Level) []string {
 		if l.QOS.Rank() != strategy.Offline || l.Inner || beside == "/" {
 			continue
 		}
-		for _, o := range online {
-			if !strings.HasPrefix(o, beside+"/") {
-				list = append(list, l.Path)
-				break
-			}
+		if slices.ContainsFunc(online, func(o string) bool { return !strings.HasPrefix(o, beside+"/") }) {
+			list = append(list, l.Path)
 		}
 	}
 	return list

@@ -38,15 +38,12 @@ import (
 //
 // A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime
 // such as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the
-// quota stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it
-// is refilled however often it is throttled, from writes of its own (tenant.Writes), as far as the node
-// can spare it and up to a cap of its own (startupBurstPercent). The cap of other times bounds what a container takes
-// beyond what it was sized for. A start is not what it was sized for: it wants what CPUs there are, once, and is over
-// the sooner the more it gets. What it wants says nothing of its limit. The node spares it all below the threshold, and
-// others what is below 90 % of it: that gap keeps raises, which stand, from being made and taken back in turns, and
-// what a start is handed ends with its period. So it also costs nobody else a raise when the node's use does come up to
-// the threshold (share.go). Its throttles are reported from there on too: the use falls as soon as it is refilled no
-// more, and then it is its turn again. Where throttles are polled for, a start is as any other time.
+// quota stays what it is however long the demand lasts. Instead a start is refilled however often it is throttled, from
+// writes of its own (tenant.Writes) and up to a cap of its own (startupBurstPercent): what it needs, once, says nothing
+// of its limit, and it is over the sooner the more it gets. The node spares a start all below the threshold, and others
+// what is below 90 % of it: that gap keeps raises, which stand, from being made and taken back in turns, and what a
+// start is handed ends with its period. Its throttles are reported above the threshold too: the use falls as soon as it
+// is refilled no more, and then it is its turn again. Where throttles are polled for, a start is as any other time.
 //
 // A refill adds load to the node only until its period ends or the group is throttled again; from then on the load
 // shows in the node's use. Until then it counts as an addition to the mean over nodeSpan. To count it for longer would

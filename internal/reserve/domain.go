@@ -86,13 +86,10 @@ func (c *chooser) book(n int, capacity float64) {
 	}
 }
 
-// choose finds CPUs of capacity need for a want, near the CPUs that it keeps; nil: there are not enough.
+// choose finds CPUs of capacity need for a want, near the CPUs that it keeps; nil: there are not enough. Where CPUs have
+// unequal capacities there may be a surplus, which it gives back, the slowest CPUs first.
 func (a *allocator) choose(w Want, need float64) cpu.Set {
-	return a.trim(a.chosen(w, need), need)
-}
-
-// trim gives back surplus CPUs, the slowest first. A surplus occurs where CPUs have unequal capacities.
-func (a *allocator) trim(set cpu.Set, need float64) cpu.Set {
+	set := a.chosen(w, need)
 	for a.spare(set, need) {
 		set = set.Minus(cpu.Set{a.slowest(set)})
 	}

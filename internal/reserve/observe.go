@@ -21,7 +21,6 @@ type turn struct {
 	shares map[string]Share
 	stays  float64 // requests of containers that the node's rule covers, and that cannot have exclusive CPUs
 	spare  cpu.Set // kept for the other groups in branches that are bound as a whole
-	none   bool    // nothing may be reserved
 }
 
 // node is one group during a turn.
@@ -40,8 +39,7 @@ func (n *node) foreign() bool { return n.Blocked == plan.Foreign }
 
 // survey finds the pinned groups and the bound branches.
 func (s *State) survey(in Input, out *Output) *turn {
-	t := &turn{s: s, online: in.Topology.Set(), at: map[string]*node{}, shares: map[string]Share{},
-		none: in.Owner != "" || in.Rules.Policy == strategy.ReserveNone}
+	t := &turn{s: s, online: in.Topology.Set(), at: map[string]*node{}, shares: map[string]Share{}}
 	mine, ancestor := map[string]bool{}, map[string]bool{}
 	for _, c := range in.Containers {
 		mine[c.Path] = true
@@ -298,11 +296,11 @@ func (t *turn) below(group string) cpu.Set {
 }
 
 // enableCPUSets makes the intents that enable the cpuset controller for the children of groups above containers.
-func (t *turn) enableCPUSets(in Input, out *Output) {
+func enableCPUSets(in Input, out *Output) {
+	if in.Owner != "" || in.Rules.Policy == strategy.ReserveNone {
+		return
+	}
 	for _, id := range in.Ancestors {
-		if !t.none {
-			out.Intents = append(out.Intents,
-				intent(id, plan.SubtreeControl, "1", "a group below it gets CPUs of its own"))
-		}
+		out.Intents = append(out.Intents, intent(id, plan.SubtreeControl, "1", "a group below it gets CPUs of its own"))
 	}
 }

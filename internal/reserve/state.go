@@ -125,7 +125,7 @@ func (s *State) Decide(in Input) Output {
 	}
 	out.Shield = in.Rules.Shield && !in.Inherits && len(out.Shares) > 0
 	t.confine(in, &out)
-	t.enableCPUSets(in, &out)
+	enableCPUSets(in, &out)
 	t.partition(in, &out)
 	return out
 }
