@@ -80,6 +80,14 @@ func TestAnswerThrottles(t *testing.T) {
 		{"nothing is asked for", strategy.None, func(*answered) {}, "policy none"},
 		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, "class BE"},
 		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, WhyAtLimit},
+		{"another program's quota", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Foreign }, "another program"},
+		{"another program's burst", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Foreign }, "another program"},
+		{"suppressed work", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Suppressed }, "another program"},
+		{"a burst that was refused", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Waiting }, "refused write"},
+		{"a quota that was refused", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Waiting }, ""},
+		{"more used than the cap", strategy.Auto, func(r *answered) {
+			r.event.UseKnown, r.event.Used = true, 150*ms
+		}, "the cap"},
 		{"nothing may be written", strategy.Auto, func(r *answered) { r.held = true }, "held"},
 		{"no task yet", strategy.Auto, func(r *answered) { r.group.Ready = false }, "just being set"},
 		{"a resize is under way", strategy.Auto, func(r *answered) { r.event.Bandwidth.Quota = 40 * ms }, "just being set"},
