@@ -131,23 +131,56 @@ func TestRaisesKeepBounds(t *testing.T) {
 	}
 }
 
+// raisedTo is a candidate of a limit, with another quota in its file.
+func raisedTo(path string, limit, quota time.Duration) *candidate {
+	b := cpu.Bandwidth{Quota: limit, Period: 100 * ms}
+	u := &candidate{Group: Group{ID: workload.ID{Path: path}, Disk: b}, m: &memory{}, limit: b, ceiling: math.Inf(1), now: t0}
+	u.Disk.Quota = quota
+	return u
+}
+
 // TestItselfHoldsForItsContainers: where a pod's own limit binds first, what it is raised by counts, and what its containers are
 // raised by within it does not.
 func TestItselfHoldsForItsContainers(t *testing.T) {
-	of := func(path string, limit, quota time.Duration) *candidate {
-		b := cpu.Bandwidth{Quota: limit, Period: 100 * ms}
-		u := &candidate{Group: Group{ID: workload.ID{Path: path}, Disk: b}, m: &memory{}, limit: b, ceiling: math.Inf(1), now: t0}
-		u.Disk.Quota = quota
-		return u
-	}
 	for itself, want := range map[bool]float64{true: 0.2, false: 0.6} {
-		p := podCandidates{pod: of("/p", 100*ms, 120*ms), containers: []*candidate{of("/p/a", 80*ms, 100*ms), of("/p/b", 80*ms, 120*ms)}, itself: itself}
+		p := podCandidates{pod: raisedTo("/p", 100*ms, 120*ms), containers: []*candidate{raisedTo("/p/a", 80*ms, 100*ms), raisedTo("/p/b", 80*ms, 120*ms)}, itself: itself}
 		p.pod.isPod = true
 		s := NewState()
 		s.boundCeilings(Input{Now: t0, Extra: extra(5, 5, 5)}, []podCandidates{p})
 		left, _ := s.extra.Left(workload.ID{Path: "/other"}, p.pod.owner)
 		if got := 5 - left; math.Abs(got-want) > 1e-9 {
 			t.Errorf("itself %v: %v CPUs are held, want %v", itself, got, want)
+		}
+	}
+}
+
+// TestCeilingsWithinBounds: what a refill was handed is held until its period ends, and no longer. Where the kernel takes no
+// quota above the pod's, a container that holds nothing itself is not raised above that.
+func TestCeilingsWithinBounds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		after  time.Duration
+		nested bool
+		itself bool
+		pod    time.Duration // its quota now
+		want   float64       // CPUs that the container of 0.5 may use
+	}{
+		{"while the refill's period lasts", 99 * ms, true, false, 100 * ms, 1.1},
+		{"after its end", 100 * ms, true, false, 100 * ms, 1.5},
+		{"in a pod that is raised itself", 100 * ms, true, true, 120 * ms, 1.2},
+		{"whose quota is less than the limit", 100 * ms, true, true, 40 * ms, 0.5},
+		{"and on a kernel that does not mind", 100 * ms, false, true, 120 * ms, math.Inf(1)},
+	} {
+		s := NewState()
+		s.extra.Bound(extra(5, 5, 1))
+		s.extra.HoldUntil(workload.ID{Path: "/other"}, tenant.Owner{}, 0.4, t0.Add(100*ms))
+		u := raisedTo("/p/a", 50*ms, 50*ms)
+		p := podCandidates{pod: raisedTo("/p", 100*ms, c.pod), containers: []*candidate{u}, itself: c.itself}
+		p.pod.isPod = true
+		in := Input{Now: t0.Add(c.after), Extra: extra(5, 5, 1), Rules: Rules{Nested: c.nested}}
+		s.boundCeilings(in, []podCandidates{p})
+		if math.Abs(u.ceiling-c.want) > 1e-9 {
+			t.Errorf("%s: up to %v CPUs, want %v", c.name, u.ceiling, c.want)
 		}
 	}
 }
