@@ -24,8 +24,11 @@ func TestCut(t *testing.T) {
 		{strategy.None, Rules{Burst: true}, 0.5, 0, 0, 200},
 	} {
 		s := strategy.Default()
-		s.Policy = c.policy
+		s.Policy, s.StartupBurstPercent = c.policy, 500
 		got := cut(s, c.part, c.rules)
+		if want := 500 - int64(400*c.part); got.StartupBurstPercent != want {
+			t.Errorf("%s, %v off: cap of a start %d %%, want %d", c.policy, c.part, got.StartupBurstPercent, want)
+		}
 		if a := AskedBurst(s, c.rules); a != c.asked || got.CPUBurstPercent != c.burst || got.CFSQuotaBurstPercent != c.raising {
 			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a, got.CPUBurstPercent,
 				got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)

@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/tenant"
+	"plimsoll/internal/workload"
+)
+
+// TestQuotaBesideCPUsOfItsOwn: a group with CPUs of its own has no quota, unless it is paused, another program wrote the quota
+// or the kernel refused that; and without them it has its limit again.
+func TestQuotaBesideCPUsOfItsOwn(t *testing.T) {
+	const none = cpu.Unlimited
+	for name, c := range map[string]struct {
+		own     bool
+		inFile  time.Duration
+		blocked plan.Blocked
+		paused  bool
+		want    time.Duration
+	}{
+		"it has them":              {true, 50 * ms, plan.Free, false, none},
+		"for a while":              {true, none, plan.Free, false, none},
+		"and is paused":            {true, none, plan.Free, true, 50 * ms},
+		"from the start":           {true, 50 * ms, plan.Free, true, 50 * ms},
+		"another program wrote it": {true, 80 * ms, plan.Foreign, false, 80 * ms},
+		"the kernel refused that":  {true, 50 * ms, plan.Waiting, false, 50 * ms},
+		"no more":                  {false, none, plan.Free, false, 50 * ms},
+		"it has none":              {false, 50 * ms, plan.Free, false, 50 * ms},
+	} {
+		u := raisedTo("/a", 50*ms, c.inFile)
+		u.quota, u.Unlimited, u.QuotaBlocked, u.Paused = c.inFile, c.own, c.blocked, c.paused
+		if u.removeQuota(); u.quota != c.want {
+			t.Errorf("%s: %v, want %v", name, u.quota, c.want)
+		}
+	}
+}
+
+// TestRangeOfAQuota: the range that is journalled is that of all raises to come, so that it is journalled once.
+func TestRangeOfAQuota(t *testing.T) {
+	for to, most := range map[time.Duration]time.Duration{50 * ms: 150 * ms, 70 * ms: 150 * ms, 150 * ms: 150 * ms, 200 * ms: 200 * ms} {
+		u, out := raisedTo("/a", 50*ms, 50*ms), newOutput()
+		u.Strategy.CFSQuotaBurstPercent = 300
+		out.add(u, plan.Quota, to, KindRaise, "")
+		if in := out.Intents[0]; in.Min != plan.Time(50*ms) || in.Max != plan.Time(most) {
+			t.Errorf("to %v: between %s and %s, want up to %v", to, in.Min, in.Max, most)
+		}
+	}
+}
+
+// TestResizeBeginsAnew: the demand and the budget of another limit say nothing of this one.
+func TestResizeBeginsAnew(t *testing.T) {
+	for _, resized := range []bool{false, true} {
+		s := NewState()
+		var m *memory
+		for i, used := range []time.Duration{0, 5 * time.Second, 5 * time.Second} {
+			turn(s, t0.Add(time.Duration(min(i, 1))*time.Second), func(g *Group) {
+				g.Strategy.CFSQuotaBurstPeriodSeconds = 1
+				g.Reading.Counters.Usage = used
+				g.Resized = resized && i == 2
+			})
+			if m = s.groups[workload.ID{Path: "/a", Inode: 1}]; i == 1 && m.budget.left() != 0 {
+				t.Fatal("the budget is not used up")
+			}
+		}
+		if begun := m.budget.left() > 0; begun != resized {
+			t.Errorf("resized %v: %v of the budget are left", resized, m.budget.left())
+		}
+		if kept := m.history.Peak(100*ms, demandSpan) > 0; kept == resized {
+			t.Errorf("resized %v: the demand is up to %v", resized, m.history.Peak(100*ms, demandSpan))
+		}
+	}
+}
+
+// TestWhatOthersRaisedIsNotTakenBack: nor does it count as taken back, instead of what is ours.
+func TestWhatOthersRaisedIsNotTakenBack(t *testing.T) {
+	s, other, own := NewState(), raisedTo("/a", 50*ms, 300*ms), raisedTo("/b", 50*ms, 100*ms)
+	other.QuotaBlocked = plan.Foreign
+	for _, u := range []*candidate{other, own} {
+		u.Strategy, u.quota = strategy.Strategy{Policy: strategy.Auto, CFSQuotaBurstPercent: 600}, u.Disk.Quota
+	}
+	s.takeBack(Input{Now: t0}, Node{Known: true, CPUs: 4, Capacity: 4, Used: 3, ThresholdPercent: 50}, []*candidate{other, own})
+	if other.quota != 300*ms || own.quota != 50*ms || own.kind != KindGuard {
+		t.Errorf("another program's quota is %v, ours %v (%s)", other.quota, own.quota, own.kind)
+	}
+}
+
+// TestRaiseWithinTheBudget: a raise is by no more than what is left of the budget.
+func TestRaiseWithinTheBudget(t *testing.T) {
+	for left, want := range map[time.Duration]plan.Value{time.Second: "64.9ms", 10 * ms: "60ms"} {
+		s := NewState()
+		bounded := func(g *Group) { g.Strategy.CFSQuotaBurstPeriodSeconds = 1 }
+		turn(s, t0, bounded)
+		s.groups[workload.ID{Path: "/a", Inode: 1}].budget = budget{bounded: true, capacity: time.Second, tokens: left}
+		out := turn(s, t0.Add(100*ms), func(g *Group) {
+			bounded(g)
+			g.Disk.Burst, g.Strategy.CPUBurstPercent = 0, 0
+			g.Reading.Counters = cpu.Counters{HasUsage: true, Usage: 50 * ms, Periods: 1, Throttled: 1, ThrottledTime: 9 * ms}
+		})
+		if v := out.Views[0]; plan.Time(v.RequestedQuota) != want {
+			t.Errorf("%v left: %v, want %s (%s)", left, v.RequestedQuota, want, v.Why)
+		}
+	}
+}
+
+// TestGoneGroupHoldsNothing of what bounds allow, and another program's burst is left alone.
+func TestGoneGroupHoldsNothing(t *testing.T) {
+	s, id := NewState(), workload.ID{Path: "/gone"}
+	in := Input{Now: t0, Extra: extra(5, 5, 1)}
+	s.extra.Bound(in.Extra)
+	s.extra.Hold(id, tenant.Owner{}, 1, t0, 100*ms)
+	in.Gone = []workload.ID{id}
+	s.observe(in)
+	if left, _ := s.extra.Left(workload.ID{Path: "/a"}, tenant.Owner{}); left != 1 {
+		t.Errorf("%v CPUs are left", left)
+	}
+	for blocked, want := range map[plan.Blocked]time.Duration{plan.Free: 10 * ms, plan.Foreign: 40 * ms} {
+		u := raisedTo("/a", 50*ms, 50*ms)
+		u.Disk.Burst, u.limit.Burst, u.BurstBlocked = 40*ms, 10*ms, blocked
+		if _, buffer := u.burst(t0, Rules{Burst: true}); buffer != want {
+			t.Errorf("blocked %q: a burst of %v, want %v", blocked, buffer, want)
+		}
+	}
+}
