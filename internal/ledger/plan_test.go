@@ -93,4 +93,22 @@ func TestAdopt(t *testing.T) {
 	if _, known := l.Entry(key); known {
 		t.Error("known after it was dropped")
 	}
+	l.Adopt(key, before, before) // the write had not come to it
+	if e, _ := l.Entry(key); e.Ours() || len(l.Restores(t0, nil, func(plan.Key) bool { return true })) > 0 {
+		t.Errorf("the owner's value counts as ours: %+v", e)
+	}
+}
+
+// TestRefusalOutlastsAResize: another limit is no reason to try at once what the kernel refused; but an owner that writes over
+// another program's value begins anew.
+func TestRefusalOutlastsAResize(t *testing.T) {
+	for state, want := range map[State]plan.Blocked{Untouched: plan.Waiting, Ours: plan.Waiting, Lost: plan.Waiting, Foreign: plan.Free} {
+		l := in(state)
+		e := l.entries[key]
+		e.Retry.hit(t0, plan.Quota)
+		event := l.See(t0, key, Sight{InFile: wanted, Declared: wanted})
+		if got := e.Blocked(t0); event != Resized || got != want {
+			t.Errorf("%s: %q, blocked %q, want %q", state, event, got, want)
+		}
+	}
 }
