@@ -86,8 +86,8 @@ func (c *chooser) book(n int, capacity float64) {
 	}
 }
 
-// choose finds CPUs of capacity need for a want, near the CPUs that it keeps; nil: there are not enough. Where CPUs have
-// unequal capacities there may be a surplus, which it gives back, the slowest CPUs first.
+// choose finds CPUs of capacity need for a want, near the CPUs that it keeps; nil: there are not enough. Where CPUs
+// have unequal capacities there may be a surplus, which it gives back, the slowest CPUs first.
 func (a *allocator) choose(w Want, need float64) cpu.Set {
 	set := a.chosen(w, need)
 	for a.spare(set, need) {
