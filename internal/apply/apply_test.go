@@ -368,6 +368,37 @@ func TestNoJournalNoWrite(t *testing.T) {
 	}
 }
 
+// TestLoweringsWithoutAJournal: a value of ours goes all the way back, which the journal need not be told; whatever else a
+// lowering starts from stays.
+func TestLoweringsWithoutAJournal(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		for _, c := range []struct {
+			foreign plan.Value // "": ours stays
+			to      plan.Value
+			want    plan.Outcome
+			left    plan.Value
+		}{
+			{"", "70ms", plan.Applied, "50ms"},
+			{"", "90ms", plan.Refused, "80ms"},
+			{"75ms", "60ms", plan.Refused, "75ms"},
+			{"75ms", "50ms", plan.Refused, "75ms"},
+		} {
+			n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+			if c.foreign != "" {
+				n.foreign("/pod/a", plan.Quota, c.foreign)
+			}
+			n.must(n.j.Close())
+			n.do(n.change("/pod/a", plan.Quota, c.to), c.want)
+			if got := n.held("/pod/a", plan.Quota); got != c.left {
+				t.Errorf("%q over ours, to %s: the file holds %s, want %s", c.foreign, c.to, got, c.left)
+			}
+			n.start()
+			n.w.Restore(nil, false)
+			n.foreign("/pod/a", plan.Quota, "50ms")
+		}
+	})
+}
+
 // TestJournalBeforeKernel: at the instant of each write the journal on disk knows the value and the original.
 func TestJournalBeforeKernel(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
