@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -36,6 +37,32 @@ func TestScopeOfAContainer(t *testing.T) {
 		}
 		if got := pod.Scopes[0]; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
 			t.Errorf("quota %v: declared %+v, strategy %+v", quota, got.Declared, got.Strategy)
+		}
+	}
+}
+
+// TestLearn: what was read back after a write is what the file holds until the next turn, which reads the file again. A refill
+// changes nothing.
+func TestLearn(t *testing.T) {
+	id := workload.ID{Path: "/a", Inode: 1}
+	for name, c := range map[string]struct {
+		change plan.Change
+		held   plan.Value
+		want   cpu.Bandwidth
+		again  bool
+	}{
+		"a quota":       {plan.Change{Knob: plan.Quota}, "80ms", cpu.Bandwidth{Quota: 80 * ms, Burst: 5 * ms}, true},
+		"a burst":       {plan.Change{Knob: plan.Burst}, "20ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 20 * ms}, true},
+		"not read back": {plan.Change{Knob: plan.Quota}, "", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, true},
+		"a refill":      {plan.Change{Knob: plan.Burst, Refill: true}, "5ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
+		"a weight":      {plan.Change{Knob: plan.Weight}, "7", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
+	} {
+		r := New(nil, nil, time.Now)
+		g := &Group{DiskAt: time.Unix(1000, 0), Disk: cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}}
+		r.groups[id], c.change.Cgroup = g, id
+		r.Learn([]plan.Result{{Change: c.change, Outcome: plan.Applied, InForce: c.held}})
+		if g.Disk != c.want || g.DiskAt.IsZero() != c.again {
+			t.Errorf("%s: %+v, read again %v; want %+v, %v", name, g.Disk, g.DiskAt.IsZero(), c.want, c.again)
 		}
 	}
 }
