@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -102,6 +103,20 @@ func TestSuccessorPutsBackWhatIsNotItsToLookAfter(t *testing.T) {
 	w.run(time.Second)
 	w.want("/calm", 50*ms, 0)
 	w.want("/busy", 50*ms, 0)
+}
+
+// TestSuccessorWaitsForTheDiscovery: as long as that fails, nothing tells which groups are not to be looked after.
+func TestSuccessorWaitsForTheDiscovery(t *testing.T) {
+	w := two(t)
+	pods := w.place.pods
+	w.place.pods, w.place.err = nil, errors.New("no")
+	w.succeed(true)
+	w.run(2 * time.Second)
+	w.want("/calm", 50*ms, 50*ms)
+	w.place.pods, w.place.err = pods[1:], nil
+	w.run(2 * time.Second)
+	w.want("/calm", 50*ms, 50*ms)
+	w.want("/busy", 50*ms, 0) // nobody's any more
 }
 
 func TestRetiredAgentWritesNoMore(t *testing.T) {

@@ -255,12 +255,8 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 		pod.Scopes = append(pod.Scopes, policy.Scope{Group: see(s.Group), Of: s.Of})
 	}
 	if lost { // pause as before a resize, so that burst and raise do not conflict with the limit
-		pod.Paused = true
-		for i := range pod.Containers {
+		for i := range pod.Containers { // with which pod and scopes pause
 			pod.Containers[i].Paused = true
-		}
-		for i := range pod.Scopes {
-			pod.Scopes[i].Paused = true
 		}
 	}
 	return pod
