@@ -37,7 +37,7 @@ func (m *NodeMeter) Measure(now time.Time, h Host, thresholdPercent int64) polic
 	}
 	m.samples = append(m.samples, busySample{now, busy})
 	n.Busy, n.BusyAt = busy, now
-	for len(m.samples) > 2 && now.Sub(m.samples[1].at) >= policy.NodeSpan() {
+	for len(m.samples) > 2 && now.Sub(m.samples[1].at) >= policy.NodeSpan {
 		m.samples = m.samples[1:]
 	}
 	first := m.samples[0]

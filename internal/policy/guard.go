@@ -70,7 +70,7 @@ func sumsOf(pods []podCandidates) sums {
 	for _, p := range pods {
 		r.starts += p.startUse()
 		for _, u := range p.containers {
-			used := u.m.history.Mean(nodeSpan)
+			used := u.m.history.Mean(NodeSpan)
 			if u.Unlimited {
 				r.reserved += float64(u.CPUs)
 				r.reservedUse += math.Min(used, float64(u.CPUs))

@@ -46,7 +46,7 @@ import (
 // is refilled no more, and then it is its turn again. Where throttles are polled for, a start is as any other time.
 //
 // A refill adds load to the node only until its period ends or the group is throttled again; from then on the load
-// shows in the node's use. Until then it counts as an addition to the mean over nodeSpan. To count it for longer would
+// shows in the node's use. Until then it counts as an addition to the mean over NodeSpan. To count it for longer would
 // count it twice: a start that may use three quotas a period would not get half of them on an otherwise idle machine.
 // The refill of a pod whose containers have limits of their own is not counted: the containers can use no more than
 // their own grants. On a small machine a quota is a large part of the headroom, and so is rounded: headroom for half of
@@ -81,7 +81,7 @@ import (
 //
 // Known limits: within a namespace refills are handed out first come, first served, a quota at a time, while raises are
 // shared by weight. A raise that stands is not taken from one for another's sake unless the node is overloaded.
-// A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
+// A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (NodeSpan).
 // Kernels below 5.14 have no burst file, and are raised instead.
 
 const (
@@ -226,7 +226,7 @@ func (u *candidate) saves(now time.Time) bool {
 // spare says why the node cannot spare a refill, or "".
 func (s *State) spare(in Input, u *candidate) string {
 	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
-	cost := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
+	cost := u.Disk.Quota.Seconds() / NodeSpan.Seconds()
 	granted := s.sums.granted - u.pending()
 	favoured, room, line := u.Starting, in.Node.below(in.Node.Threshold(), s.sums.above)-granted, "the threshold"
 	if within, others := s.within(in.Node, u.owner.Namespace, cost); others {
@@ -267,7 +267,7 @@ func (s *State) book(in Input, p *podCandidates, u *candidate, t Throttle) {
 		until = in.Now.Add(u.period())
 	}
 	if !u.covered() && (!u.isPod || p.itself) {
-		cpus := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
+		cpus := u.Disk.Quota.Seconds() / NodeSpan.Seconds()
 		s.refills = append(s.refills, relief{u.ID, u.owner.Namespace, until, cpus})
 	}
 	if p.counts(u) {

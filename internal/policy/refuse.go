@@ -18,7 +18,7 @@ type Batch map[string]int
 // would delay all others by what it is refused. What the event says is booked; a start is never refused so.
 func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, b Batch) bool {
 	m := s.groups[id]
-	if m == nil || now.Sub(m.started) < nodeSpan || t.At.Before(m.refilled) {
+	if m == nil || now.Sub(m.started) < NodeSpan || t.At.Before(m.refilled) {
 		return false
 	}
 	need, of := tenant.Ordinary, m.owner.Tenant()

@@ -75,7 +75,7 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 		u := raised[i]
 		if u.m.wait.Ready(in.Now) {
 			u.m.wait.hit(in.Now)
-			s.relief = append(s.relief, relief{u.ID, u.owner.Namespace, in.Now.Add(nodeSpan), above[i].above})
+			s.relief = append(s.relief, relief{u.ID, u.owner.Namespace, in.Now.Add(NodeSpan), above[i].above})
 		}
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
 			in.Node.Used, in.Node.Threshold())}

@@ -334,7 +334,7 @@ func (u *candidate) over() float64 {
 	if !u.limit.Limited() {
 		return 0
 	}
-	return max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs())
+	return max(0, u.m.history.Mean(NodeSpan)-u.limit.CPUs())
 }
 
 // starts records whether the candidate is in its start.
@@ -347,18 +347,16 @@ func (u *candidate) starts(does bool) {
 // startUse is how many CPUs the candidate recently used above its quota while it was in its start: one-time grants of
 // refills and of a saved burst.
 func (u *candidate) startUse() float64 {
-	if u.now.Sub(u.m.started) >= nodeSpan {
+	if u.now.Sub(u.m.started) >= NodeSpan {
 		return 0
 	}
-	return max(0, u.m.history.MeanBefore(u.now, nodeSpan)-u.Disk.CPUs())
+	return max(0, u.m.history.MeanBefore(u.now, NodeSpan)-u.Disk.CPUs())
 }
 
-// nodeSpan is the span of the mean use of the node and of the groups: a second, as in the metrics of Koordinator. On a
-// small machine a single bursting service would dominate a shorter mean, and the guard would take that for an overload.
-const nodeSpan = time.Second
-
-// NodeSpan is the span over which Node.Used is averaged.
-func NodeSpan() time.Duration { return nodeSpan }
+// NodeSpan is the span of the mean use of the node (Node.Used) and of the groups: a second, as in the metrics of
+// Koordinator. On a small machine a single bursting service would dominate a shorter mean, and the guard would take
+// that for an overload.
+const NodeSpan = time.Second
 
 func (u *candidate) weight() float64 {
 	if u.Request > 0 {
