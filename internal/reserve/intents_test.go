@@ -46,3 +46,19 @@ func TestIntentsByWhatIsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoCannotHaveCPUsIsServedByThePool: what the node's rule asks for a container that another program bound is kept in the
+// shared pool, and nobody gets it.
+func TestWhoCannotHaveCPUsIsServedByThePool(t *testing.T) {
+	for request, want := range map[float64]int{2: 1, 3: 0} {
+		topology := shape{1, 1, 1, 4, 1}.topology()
+		bound, asks := workload.ID{Path: "/bound", Inode: 1}, workload.ID{Path: "/asks", Inode: 2}
+		in := Input{Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1, All: true}, Inherits: true, Topology: topology,
+			Groups: []Group{{ID: asks}, {ID: bound, CPUs: topology.Set()[:1], Baseline: topology.Set()[:1]}},
+			Containers: []Container{{ID: bound, Request: 2, Limit: 2, ByNode: true},
+				{ID: asks, Request: request, Limit: request, ByNode: true}}}
+		if out := NewState().Decide(in); len(out.Shares) != want {
+			t.Errorf("of 4 CPUs, 2 of which are asked for in the pool, %v: %d shares, want %d (%v)", request, len(out.Shares), want, out.Refused)
+		}
+	}
+}
