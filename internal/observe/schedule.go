@@ -98,8 +98,10 @@ func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Tim
 			r.KeepOpen(g, d <= CappedEvery && g.top == nil)
 			g.Due = r.InStep(now, d)
 		}
-		if at := sooner(g); !at.IsZero() && at.Before(g.Due) {
-			g.Due = at
+		if g.skipped != r.turn { // of what is idle nothing was decided
+			if at := sooner(g); !at.IsZero() && at.Before(g.Due) {
+				g.Due = at
+			}
 		}
 		if g.Due.Before(next) {
 			next = g.Due
