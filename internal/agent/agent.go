@@ -64,6 +64,8 @@ type ThrottleEvents interface {
 	Priority() (got, why string)
 	// Totals returns the totals of a group, over all throttles; false for one that is not watched.
 	Totals(group uint64) (report.Throttles, bool)
+	// Uses returns the periods of a group by their use, in sixteenths of the limit; nil for one that is not watched.
+	Uses(group uint64) []int64
 	Close() error
 }
 
@@ -190,6 +192,7 @@ func New(o Options) *Agent {
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts}
 	a.risk.Totals = func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
+	a.risk.Uses = func(group uint64) []int64 { return a.Events.Uses(group) }
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
 		Agent: services{a, &a.mu}})
 	a.share = a.cpus.Share

@@ -22,6 +22,7 @@ type fakeEvents struct {
 	suppressed map[uint64]bool
 	limits     map[uint64]time.Duration
 	totals     map[uint64]report.Throttles
+	uses       map[uint64][]int64
 	told       chan []policy.Throttle
 	failure    error // of Read, once told is closed
 	refuses    error // of Watch
@@ -65,6 +66,8 @@ func (e *fakeEvents) Totals(group uint64) (report.Throttles, bool) {
 	}
 	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
 }
+
+func (e *fakeEvents) Uses(group uint64) []int64 { return e.uses[group] }
 
 func (e *fakeEvents) Lost() int64                { return e.lost }
 func (e *fakeEvents) Priority() (string, string) { return "plain", "" }

@@ -10,12 +10,12 @@ import (
 )
 
 // using says what the kernel has counted of a group after so many minutes of demands with an exponential law.
-func using(minutes int, u float64) report.Throttles {
+func using(minutes int, u float64) []int64 {
 	uses := make([]int64, 65)
 	for class := 1; class < 64; class++ {
 		uses[class] = int64(float64(600*minutes) * (math.Exp(-float64(class-1)/16/u) - math.Exp(-float64(class)/16/u)))
 	}
-	return report.Throttles{Uses: uses}
+	return uses
 }
 
 // afterwards waits until the risk is computed, and lets the agent act on it.
@@ -34,7 +34,7 @@ func (w *world) afterwards() {
 // TestLoadLine: bursts are cut to what the node can bear, and given back when that is no longer asked for.
 func TestLoadLine(t *testing.T) {
 	w, e := subscribed(t, true)
-	e.totals = map[uint64]report.Throttles{}
+	e.totals, e.uses = map[uint64]report.Throttles{}, map[uint64][]int64{}
 	var inodes []uint64
 	for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"} {
 		c := w.container(path, 50*ms, sim.Load{})
@@ -47,7 +47,7 @@ func TestLoadLine(t *testing.T) {
 	w.agent.Configure(line, nil)
 	tell := func(minutes int) {
 		for _, inode := range inodes {
-			e.totals[inode] = using(minutes, 0.95)
+			e.uses[inode], e.totals[inode] = using(minutes, 0.95), report.Throttles{}
 		}
 	}
 	tell(0)
@@ -78,7 +78,7 @@ func TestLoadLine(t *testing.T) {
 // minute; and one that has lost its limit counts with what it uses from then on.
 func TestLoadLineLater(t *testing.T) {
 	w, e := subscribed(t, true)
-	e.totals = map[uint64]report.Throttles{}
+	e.totals, e.uses = map[uint64]report.Throttles{}, map[uint64][]int64{}
 	var inodes []uint64
 	for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"} {
 		c := w.container(path, 50*ms, sim.Load{})
@@ -88,9 +88,8 @@ func TestLoadLineLater(t *testing.T) {
 	}
 	tell := func(minutes int) {
 		for _, inode := range inodes {
-			told := using(minutes, 0.95)
-			told.Usage = 2*time.Hour + time.Duration(minutes)*time.Second
-			e.totals[inode] = told
+			e.uses[inode] = using(minutes, 0.95)
+			e.totals[inode] = report.Throttles{Usage: 2*time.Hour + time.Duration(minutes)*time.Second}
 		}
 	}
 	tell(60) // of which nothing is to count

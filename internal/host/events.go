@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -55,6 +56,14 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 		t.Dry = at(event.Since)
 	}
 	return t
+}
+
+// Uses reads the periods of a group by their use.
+func (e *Events) Uses(group uint64) []int64 {
+	if t, ok := e.Probe.Totals(group); ok {
+		return slices.Clone(t.Uses[:]) // or all of t were kept
+	}
+	return nil
 }
 
 // Totals reads the programs' counters of a group.

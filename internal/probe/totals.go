@@ -56,10 +56,10 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 		t.Uses[i] = int64(n)
 	}
 	t.Sum, t.Above = time.Duration(g.Sum+g.Outside), time.Duration(g.Above)
-	var s kernelThrottle
 	if g.Begins == g.Ends {
 		return t, true // none lasts
 	}
+	var s kernelThrottle
 	if err := p.objects.Standing.Lookup(group, &s); err == nil {
 		t.Since = time.Duration(s.Since)
 	}

@@ -157,7 +157,6 @@ type Throttles struct {
 	Second     time.Duration  `json:"peak_1s_ns"`                      // the most that was used in one second
 	Usage      time.Duration  `json:"-"`                               // CPU time used since the group was made, where it has a limit
 	Above      time.Duration  `json:"-"`                               // used above the limit, period by period
-	Uses       []int64        `json:"-"`                               // periods by their use, in sixteenths of the limit
 }
 
 // Length counts throttles that ended within UpTo, and not within the class before.

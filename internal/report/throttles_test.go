@@ -9,10 +9,10 @@ import (
 
 func TestThrottlesPlus(t *testing.T) {
 	kernel := Throttles{Begun: 5, Ended: 4, Unreported: 1, Wall: 40 * ms, Foreseen: 2, Last: 9 * ms, Peak: 30 * ms, Second: 300 * ms,
-		Lengths: []Length{{2 * ms, 1}, {8 * ms, 3}}, Usage: time.Second, Uses: []int64{1}}
+		Lengths: []Length{{2 * ms, 1}, {8 * ms, 3}}, Usage: time.Second}
 	ours := Throttles{Begun: 2, Ended: 2, Wall: 5 * ms, Last: 10 * ms, Peak: 31 * ms, Lengths: []Length{{4 * ms, 1}, {8 * ms, 1}}}
 	want := Throttles{Begun: 7, Ended: 6, Unreported: 1, Wall: 45 * ms, Foreseen: 2, Last: 10 * ms, Peak: 31 * ms, Second: 300 * ms,
-		Lengths: []Length{{2 * ms, 1}, {4 * ms, 1}, {8 * ms, 4}}, Usage: time.Second, Uses: []int64{1}}
+		Lengths: []Length{{2 * ms, 1}, {4 * ms, 1}, {8 * ms, 4}}, Usage: time.Second}
 	if diff := cmp.Diff(want, kernel.Plus(ours)); diff != "" {
 		t.Error(diff)
 	}

@@ -32,6 +32,8 @@ type Meter struct {
 	Log *slog.Logger
 	// Totals is what the kernel's programs have counted of a group; false: they do not count it.
 	Totals func(group uint64) (report.Throttles, bool)
+	// Uses is how many of its periods had which use, in sixteenths of the limit.
+	Uses func(group uint64) []int64
 	// Changed is called, from another goroutine, when other bursts are to be decided.
 	Changed func()
 
@@ -103,15 +105,16 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.De
 		if !ok {
 			continue
 		}
+		total := m.Uses(g.Inode)
 		r, begin := m.records[g.ID], last
 		switch {
 		case r == nil && g.Since.Before(last):
-			records[g.ID] = &uses{total: t.Uses, used: t.Usage}
+			records[g.ID] = &uses{total: total, used: t.Usage}
 			continue
 		case r == nil:
 			r, begin = &uses{used: t.Usage}, g.Since
 		}
-		r.add(t.Uses, int64(now.Sub(begin)/g.Period))
+		r.add(total, int64(now.Sub(begin)/g.Period))
 		used += t.Usage - r.used
 		r.used, records[g.ID] = t.Usage, r
 		list = append(list, noderisk.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum(),

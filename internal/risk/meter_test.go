@@ -18,8 +18,9 @@ func TestPeriodsCountFromTheReading(t *testing.T) {
 	now, minutes := time.Unix(1000, 0), int64(60)
 	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
 	m.Totals = func(uint64) (report.Throttles, bool) {
-		return report.Throttles{Uses: []int64{0, 300 * minutes, 200 * minutes}, Usage: time.Duration(minutes) * time.Second}, true
+		return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
 	}
+	m.Uses = func(uint64) []int64 { return []int64{0, 300 * minutes, 200 * minutes} }
 	old := Group{ID: workload.ID{Path: "/old", Inode: 1}, Limit: 50 * time.Millisecond, Bandwidth: cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: period}, Since: now.Add(-time.Hour)}
 	young := old
 	young.ID = workload.ID{Path: "/young", Inode: 2}

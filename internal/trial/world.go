@@ -326,6 +326,7 @@ func (pushedEvents) Limit(uint64, time.Duration) error         { return nil }
 func (pushedEvents) Watch([]uint64) error                      { return nil }
 func (pushedEvents) Read(time.Time) ([]policy.Throttle, error) { return nil, io.EOF }
 func (pushedEvents) Totals(uint64) (report.Throttles, bool)    { return report.Throttles{}, false }
+func (pushedEvents) Uses(uint64) []int64                       { return nil }
 func (pushedEvents) Priority() (got, why string)               { return "", "" }
 func (pushedEvents) Lost() int64                               { return 0 }
 func (pushedEvents) Close() error                              { return nil }

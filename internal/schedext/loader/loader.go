@@ -3,7 +3,6 @@ package loader
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -175,7 +174,14 @@ var _ schedext.Loader = (*Schedulers)(nil)
 // Throttles converts totals for the agent.
 func Throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
-		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: slices.Clone(t.Uses[:])} // or all of t were kept
+		Usage: t.Sum, Above: t.Above}
+	classes := 0
+	for _, n := range t.Lengths {
+		if n > 0 {
+			classes++
+		}
+	}
+	r.Lengths = make([]report.Length, 0, classes) // it is made for each group in each status
 	for i, n := range t.Lengths {
 		if n > 0 {
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
