@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"time"
 
 	"plimsoll/internal/history"
@@ -29,7 +30,10 @@ type seenBurst struct {
 
 // Note writes the burst into periods that have ended since the snapshot before.
 func (b *Bursts) Note(s report.Status, periods map[string][]history.Period) {
-	groups, at := make(map[string]seenBurst, len(s.Containers)), s.Now.UnixMilli()
+	if b.groups == nil {
+		b.groups = map[string]seenBurst{}
+	}
+	at := s.Now.UnixMilli()
 	for i := range s.Containers {
 		c := &s.Containers[i]
 		seen, known := b.groups[c.Cgroup]
@@ -38,9 +42,9 @@ func (b *Bursts) Note(s report.Status, periods map[string][]history.Period) {
 			p := &periods[c.Cgroup][k]
 			p.Burst = seen.at(p.End)
 		}
-		groups[c.Cgroup] = seen
+		b.groups[c.Cgroup] = seen
 	}
-	b.groups = groups
+	maps.DeleteFunc(b.groups, func(_ string, seen seenBurst) bool { return seen.last != at })
 }
 
 // next takes a snapshot.

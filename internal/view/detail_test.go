@@ -139,7 +139,7 @@ func TestAdvice(t *testing.T) {
 // TestUnmeasured: why there are no periods.
 func TestUnmeasured(t *testing.T) {
 	plain := web(func(c *report.Container) { c.Totals.Events = nil })
-	row := func(c report.Container) Row { return Row{ID: c.Cgroup, Limit: finite(c.Limit)} }
+	row := func(c report.Container) Row { return Row{ID: c.Cgroup, Limit: finite(new(time.Duration), c.Limit)} }
 	missing, polled := status(0, plain), status(0, plain)
 	missing.Events.Missing = []report.MissingPart{{Part: "periods", Why: "5.10 has no such field"}}
 	polled.Events = report.Events{Why: "--poll was given"}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,12 +27,15 @@ type Tracker struct {
 
 	started time.Time // of the agent
 	first   time.Time // snapshot of this agent
+	taken   int64     // snapshots
 	groups  map[string]*group
+	made    []Row // of the last view, before they were sorted: the memory is used again
 }
 
 // group is what the tracker remembers of a container or a pod.
 type group struct {
 	since  time.Time // when the agent began to count
+	taken  int64     // the last snapshot that it is in
 	sums   []sums    // that differ, oldest first; the first one is as of the window's begin, or before it
 	losses []loss    // of the window, oldest first
 	peaks  []peak    // of the window, latest last, each larger than all that follow
@@ -69,22 +73,18 @@ func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string]
 	if t.groups == nil || !s.Started.Equal(t.started) || s.Now.Before(t.first) { // another agent, or another clock
 		t.groups, t.started, t.first = map[string]*group{}, s.Started, s.Now
 	}
-	there := make(map[string]bool, len(s.Containers))
+	t.taken++
 	for i := range s.Containers {
 		c := &s.Containers[i]
-		there[c.Cgroup] = true
-		t.group(c).take(&s, c, periods[c.Cgroup])
+		g := t.group(c)
+		g.taken = t.taken
+		g.take(&s, c, periods[c.Cgroup])
 	}
-	for name := range t.groups {
-		if !there[name] {
-			delete(t.groups, name)
-		}
-	}
+	maps.DeleteFunc(t.groups, func(_ string, g *group) bool { return g.taken != t.taken })
 	v := View{Schema: Schema, Now: s.Now, Node: t.Node, Version: s.Version, Kernel: s.Kernel, Cgroup: s.Cgroup, Mode: s.Mode,
 		HeldReason: s.HeldReason, Window: min(Window, s.Now.Sub(t.first)), Mark: mark(s), Rows: []Row{}, Recording: recording,
 		Colocation: s.Colocation, Reserve: s.Reserve, Waits: s.Waits, Problems: append([]string{}, s.Problems...)}
 	t.rows(&v, s, recording != nil && s.Now.Sub(recording.Since) >= recordedFor)
-	slices.SortStableFunc(v.Rows, worstFirst)
 	v.Sentence = sentence(v, t.longestBehind(v))
 	return v
 }
@@ -193,7 +193,8 @@ func behind(w *report.Waited) (sum time.Duration) {
 // longestBehind is who has waited longest behind neighbours in the window; nil: nobody for long.
 func (t *Tracker) longestBehind(v View) *waiting {
 	var worst *waiting
-	for _, r := range v.Rows {
+	for i := range v.Rows {
+		r := &v.Rows[i]
 		if w := t.groups[r.ID].window().behind; w >= worthTelling && (worst == nil || w > worst.time) {
 			worst = &waiting{r.Name, w}
 		}
@@ -201,7 +202,7 @@ func (t *Tracker) longestBehind(v View) *waiting {
 	return worst
 }
 
-// rows makes the rows of a view. A pod has one only where it has a limit and some container of it has none.
+// rows makes the rows of a view, worst first. A pod has one only where it has a limit and some container of it has none.
 func (t *Tracker) rows(v *View, s report.Status, recorded bool) {
 	unlimited, pods := map[string]bool{}, map[string]*report.Container{}
 	for i := range s.Containers {
@@ -213,26 +214,44 @@ func (t *Tracker) rows(v *View, s report.Status, recorded bool) {
 			unlimited[parent(c.Cgroup)] = true
 		}
 	}
+	t.made = slices.Grow(t.made[:0], len(s.Containers))
+	all := make([]numbers, len(s.Containers))
 	for i := range s.Containers {
 		c := &s.Containers[i]
 		if c.Level == "pod" && (!c.Limited() || !unlimited[c.Cgroup]) {
 			continue
 		}
-		row := t.row(v, s, c, recorded)
+		row := t.row(v, &all[i], c, recorded)
 		if pod := pods[parent(c.Cgroup)]; pod != nil && !unlimited[pod.Cgroup] && pod.Limited() {
 			t.fold(&row, pod, v.Now)
 		}
-		v.Rows = append(v.Rows, row)
+		t.made = append(t.made, row)
+	}
+	order := make([]*Row, len(t.made)) // of rows, which are large
+	for i := range t.made {
+		order[i] = &t.made[i]
+	}
+	slices.SortStableFunc(order, worstFirst) // the containers come in order, so that it has little to do
+	v.Rows = make([]Row, len(order))
+	for i, row := range order {
+		v.Rows[i] = *row
 	}
 }
 
 func parent(cgroup string) string { return cgroup[:max(0, strings.LastIndexByte(cgroup, '/'))] }
 
+// numbers are what a row points to. The rows of a view have them in one piece of memory.
+type numbers struct {
+	limit, quota, asked, tokens time.Duration
+	peak, used                  float64
+	window                      sums
+}
+
 // row is one container by itself.
-func (t *Tracker) row(v *View, s report.Status, c *report.Container, recorded bool) Row {
+func (t *Tracker) row(v *View, n *numbers, c *report.Container, recorded bool) Row {
 	g := t.groups[c.Cgroup]
 	row := Row{ID: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Policy: string(c.Strategy.Policy),
-		Limit: finite(c.Limit), Period: c.Period, Quota: finite(c.Quota.InForce), QuotaAsked: finite(c.Quota.Requested),
+		Limit: finite(&n.limit, c.Limit), Period: c.Period, Quota: finite(&n.quota, c.Quota.InForce), QuotaAsked: finite(&n.asked, c.Quota.Requested),
 		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
 		Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
 	if c.Requests != nil {
@@ -240,21 +259,21 @@ func (t *Tracker) row(v *View, s report.Status, c *report.Container, recorded bo
 	}
 	measured := recorded && c.Totals.Events != nil && c.Limited()
 	if measured {
-		most, used := 0.0, 0.0
 		if len(g.peaks) > 0 {
-			most = g.peaks[0].used
+			n.peak = g.peaks[0].used
 		}
 		for _, p := range g.recent {
-			used += p.used
+			n.used += p.used
 		}
-		row.Peak, row.Used = &most, &used
+		row.Peak, row.Used = &n.peak, &n.used
 		if saved, known := g.bank.saved(); known {
-			row.Tokens = &saved
+			n.tokens = saved
+			row.Tokens = &n.tokens
 		}
 	}
 	if v.Window > 0 {
-		w := g.window()
-		row.Lost, row.Throttled, row.Refills = &w.lost, &w.throttled, &w.refills
+		n.window = g.window()
+		row.Lost, row.Throttled, row.Refills = &n.window.lost, &n.window.throttled, &n.window.refills
 		row.Cause = blame(g.losses)
 		row.latest(v.Now, g.losses)
 	}
@@ -295,13 +314,16 @@ func (r *Row) latest(at time.Time, losses []loss) {
 }
 
 // worstFirst orders rows by time lost, throttled periods, use above the limit, and name.
-func worstFirst(a, b Row) int {
-	return cmp.Or(cmp.Compare(known(b.Lost), known(a.Lost)), cmp.Compare(known(b.Throttled), known(a.Throttled)),
-		cmp.Compare(b.above(), a.above()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+func worstFirst(a, b *Row) int {
+	if n := cmp.Or(cmp.Compare(known(b.Lost), known(a.Lost)), cmp.Compare(known(b.Throttled), known(a.Throttled)),
+		cmp.Compare(b.above(), a.above())); n != 0 {
+		return n
+	}
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
 // above is the use above the limit in CPUs.
-func (r Row) above() float64 {
+func (r *Row) above() float64 {
 	if r.Used == nil || r.Limit == nil || r.Period <= 0 {
 		return 0
 	}
@@ -316,9 +338,11 @@ func known[T ~int64](v *T) T {
 	return *v
 }
 
-func finite(d time.Duration) *time.Duration {
+// finite writes a number to where a row points; nil for none.
+func finite(n *time.Duration, d time.Duration) *time.Duration {
 	if d == cpu.Unlimited {
 		return nil
 	}
-	return &d
+	*n = d
+	return n
 }
