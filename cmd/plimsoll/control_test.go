@@ -54,7 +54,7 @@ func (f *fakeAgent) Status() report.Status {
 	return s
 }
 
-func (f *fakeAgent) Glance() report.Status { return f.Status() }
+func (f *fakeAgent) Glance([]report.Container) report.Status { return f.Status() }
 
 func (f *fakeAgent) Health() report.Status { return f.Status() }
 

@@ -192,7 +192,9 @@ type reporter struct {
 func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
 
 // Glance is a Status for who asks each second.
-func (r reporter) Glance() report.Status { return r.complete(r.Agent.Glance()) }
+func (r reporter) Glance(list []report.Container) report.Status {
+	return r.complete(r.Agent.Glance(list))
+}
 
 // complete adds what the agent does not know.
 func (r reporter) complete(s report.Status) report.Status {

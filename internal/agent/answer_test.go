@@ -249,7 +249,7 @@ func TestResizeIsSeenInTheEvent(t *testing.T) {
 	w.limit("/a", 60*ms)
 	w.kernel.SetLoad("/a", sim.Spin(1))
 	w.run(150 * ms)
-	if got := w.agent.status(w.kernel.Now()).Containers[0].Limit; got != 60*ms {
+	if got := w.agent.status(nil, w.kernel.Now()).Containers[0].Limit; got != 60*ms {
 		t.Errorf("limit %v after a throttle at 60ms", got)
 	}
 }

@@ -52,7 +52,7 @@ func (a *Agent) Pause(_ context.Context, container string, d time.Duration) erro
 
 func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.Result, error) {
 	now := a.Clock()
-	found, err := report.Find(a.status(now).Containers, container)
+	found, err := report.Find(a.status(nil, now).Containers, container)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func TestSavedOnce(t *testing.T) {
 				Snap: 50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
 			judged(!c.ahead)
 		}
-		if got := w.agent.status(now).Containers[0].Totals.WallSaved; got != c.saved {
+		if got := w.agent.status(nil, now).Containers[0].Totals.WallSaved; got != c.saved {
 			t.Errorf("at %v: saved %v, want %v", c.at, got, c.saved)
 		}
 	}

@@ -13,20 +13,23 @@ import (
 )
 
 // Status is a snapshot of the agent for people and metrics.
-func (a *Agent) Status() report.Status { return a.statusOf(true) }
+func (a *Agent) Status() report.Status { return a.statusOf(nil, true) }
 
-// Glance is a Status for who asks each second: the counters of quiet groups may be half a minute old.
-func (a *Agent) Glance() report.Status { return a.statusOf(false) }
+// Glance is a Status for who asks each second: the counters of quiet groups may be half a minute old. It overwrites the
+// list with the containers, which are ordered by their paths.
+func (a *Agent) Glance(list []report.Container) report.Status {
+	return a.statusOf(list, false)
+}
 
 // Containers is what the agent knows of all groups. Nothing is read for it.
 func (a *Agent) Containers() []report.Container {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.record.Containers(a.Clock(), func(*record.Group) (t report.Throttles, watched bool) { return },
+	return a.record.Containers(nil, a.Clock(), func(*record.Group) (t report.Throttles, watched bool) { return },
 		func(*record.Group) (t report.Throttles) { return })
 }
 
-func (a *Agent) statusOf(all bool) report.Status {
+func (a *Agent) statusOf(list []report.Container, all bool) report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.Clock()
@@ -34,10 +37,10 @@ func (a *Agent) statusOf(all bool) report.Status {
 		a.tick(now)
 		signal(a.sooner)
 	}
-	return a.status(now)
+	return a.status(list, now)
 }
 
-func (a *Agent) status(now time.Time) report.Status {
+func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now,
 		Mode: report.Active, Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil,
 		Node: a.record.Node(), Writes: a.record.Writes(), Events: a.events(), Self: a.self(),
@@ -66,13 +69,14 @@ func (a *Agent) status(now time.Time) report.Status {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemDiscovery, report.Message(a.failed)))
 	}
 	scheduled := func(g *record.Group) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
-	s.Containers = a.record.Containers(now, a.throttles, scheduled)
+	s.Containers = a.record.Containers(list, now, a.throttles, scheduled)
 	a.record.Receipts(&s, a.state, a.Seed)
 	for i := range s.Containers {
 		a.mu.Yield()
 		c := &s.Containers[i]
 		if until, released, paused := a.Pauses.Until(c.Cgroup, now); paused {
-			c.Paused, c.Released = &until, released
+			end := until // until itself would escape to the heap for each container
+			c.Paused, c.Released = &end, released
 		}
 		c.Why = a.why(a.at(c.Cgroup), c.Why, now)
 	}

@@ -155,7 +155,7 @@ func (w *world) status(path string) report.Container {
 func (w *world) booked(path string) report.Totals {
 	w.t.Helper()
 	none := func(*record.Group) (t report.Throttles, told bool) { return t, false }
-	for _, c := range w.agent.record.Containers(w.kernel.Now(), none, func(*record.Group) (t report.Throttles) { return t }) {
+	for _, c := range w.agent.record.Containers(nil, w.kernel.Now(), none, func(*record.Group) (t report.Throttles) { return t }) {
 		if c.Cgroup == path {
 			return c.Totals
 		}

@@ -185,7 +185,8 @@ func addThrottles(t report.Throttles, totals *report.Totals) {
 	switch {
 	case t.Begun == 0 && t.Peak == 0:
 	case totals.Events == nil:
-		totals.Events = &t
+		only := t // t itself would escape to the heap at each call
+		totals.Events = &only
 	default:
 		sum := totals.Events.Plus(t)
 		totals.Events, totals.ThrottledWall = &sum, sum.Wall

@@ -165,12 +165,12 @@ func (r *Recorder) Drop(id workload.ID) {
 	}
 }
 
-// Containers is the status of all groups. throttles returns the eBPF totals of a group, and scheduled those of our
-// scheduler.
-func (r *Recorder) Containers(now time.Time, throttles func(*Group) (report.Throttles, bool),
+// Containers overwrites a list with the status of all groups, ordered by their paths. throttles returns the eBPF totals of a
+// group, and scheduled those of our scheduler.
+func (r *Recorder) Containers(list []report.Container, now time.Time, throttles func(*Group) (report.Throttles, bool),
 	scheduled func(*Group) report.Throttles) []report.Container {
 	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *Group) int { return strings.Compare(a.Path, b.Path) })
-	list := make([]report.Container, 0, len(groups)) // which are large: they are not moved
+	list = slices.Grow(list[:0], len(groups)) // once: containers are large
 	for _, g := range groups {
 		t, watched := throttles(g)
 		list = append(list, g.container(now, t, watched, scheduled(g)))

@@ -11,6 +11,7 @@ import (
 type throttles struct {
 	before   *report.Throttles // eBPF counts before the last unsubscription; nil: there was none
 	now      *report.Throttles // eBPF counts since then; nil: the group was never subscribed
+	sum      *report.Throttles // of both. Nobody writes to it: it is in the status as long as nothing changes
 	estimate time.Duration     // of the time lost, at the last call
 	guessed  time.Duration     // the part of the estimate without eBPF counts
 }
@@ -26,17 +27,15 @@ func (h *throttles) add(t report.Throttles, watched bool, totals *report.Totals)
 	if h.now == nil {
 		return
 	}
-	totals.Events = h.now // nobody writes to it
-	if h.before != nil && h.before.Begun > 0 {
-		sum := h.now.Plus(*h.before)
-		totals.Events = &sum
-	}
-	totals.ThrottledWall = totals.Events.Wall + h.guessed
+	totals.Events = h.sum
+	totals.ThrottledWall = h.sum.Wall + h.guessed
 }
 
 // take replaces the counts since the last unsubscription.
 func (h *throttles) take(t report.Throttles) {
-	t.Uses = nil // only the load line needs them, and they take a thousand bytes a group
+	if h.now.Same(&t) {
+		return
+	}
 	if h.now != nil && (t.Begun < h.now.Begun || t.Wall < h.now.Wall) {
 		sum := *h.now
 		if h.before != nil {
@@ -45,5 +44,10 @@ func (h *throttles) take(t report.Throttles) {
 		sum.Last = 0 // its last period has ended
 		h.before = &sum
 	}
-	h.now = &t
+	now := t // t itself would escape to the heap at each call
+	h.now, h.sum = &now, &now
+	if h.before != nil && h.before.Begun > 0 {
+		sum := now.Plus(*h.before)
+		h.sum = &sum
+	}
 }

@@ -16,7 +16,7 @@ func (c *Container) Same(o *Container) bool {
 	}
 	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) && sameTime(c.RefillsOff, o.RefillsOff) &&
 		sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
-		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.same(o.Totals.Events) && c.Totals.Waited.same(o.Totals.Waited) &&
+		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.Same(o.Totals.Events) && c.Totals.Waited.same(o.Totals.Waited) &&
 		c.Requests.same(o.Requests)
 }
 
@@ -28,7 +28,8 @@ func sameValue[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-func (t *Throttles) same(o *Throttles) bool {
+// Same says whether nothing about throttles has changed, but what is not in their JSON.
+func (t *Throttles) Same(o *Throttles) bool {
 	if t == nil || o == nil {
 		return t == o
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"sync"
@@ -19,7 +18,8 @@ import (
 // Approach: a stream of frames on the readers' socket, one JSON object a line. The first frame has the whole status; each
 // further one only the containers that differ from the frame before, and of those of which only counters differ a few
 // numbers. Periods are in it as package history writes them. All followers share the frames. While nobody follows, no status
-// is taken and the kernel records no periods.
+// is taken and the kernel records no periods. The statuses of two successive frames are in two lists, used in turn: a list of a
+// thousand containers is most of a megabyte, and a new one each second would have the agent's small heap collected every few.
 //
 // Known limits: counters that no page shows are as old as the container's last whole appearance. A follower that does not
 // read is cut off, and has to begin again with a whole status.
@@ -66,7 +66,7 @@ const (
 // feed makes frames while somebody follows.
 type feed struct {
 	side    *side
-	looks   *answers
+	agent   Agent
 	periods Periods // nil: none
 
 	mu        sync.Mutex
@@ -81,8 +81,8 @@ type follower struct {
 	whole  bool
 }
 
-func newFeed(d *side, looks *answers, p Periods) *feed {
-	return &feed{side: d, looks: looks, periods: p, followers: map[*follower]bool{}, done: make(chan struct{})}
+func newFeed(d *side, agent Agent, p Periods) *feed {
+	return &feed{side: d, agent: agent, periods: p, followers: map[*follower]bool{}, done: make(chan struct{})}
 }
 
 // join adds a follower; nil where there are too many.
@@ -122,30 +122,31 @@ func (f *feed) ended(r *recorder) bool {
 	return true
 }
 
-// run makes one frame after the other until nobody follows.
+// run makes one frame after the other until nobody follows, and no status is under way: so there is never more than one.
 func (f *feed) run() {
 	r := recorder{from: f.periods}
 	r.start()
-	var before map[string]*report.Container
+	g := glances{agent: f.agent, patience: f.side.patience}
 	tick := time.NewTicker(takeEvery)
 	defer tick.Stop()
-	for n := 0; !f.ended(&r); n++ {
+	for n := 0; g.awaited != nil || !f.ended(&r); n++ {
 		r.take()
 		if n%int(frameEvery/takeEvery) == 0 {
-			before = f.frame(before, &r)
+			f.frame(&g, &r)
 		}
 		<-tick.C
 	}
 }
 
-// frame sends the next frame, and returns the containers as they were told.
-func (f *feed) frame(before map[string]*report.Container, r *recorder) map[string]*report.Container {
-	status, err := f.looks.ask(context.Background(), &f.looks.whole)
-	if err != nil {
+// frame sends the next frame.
+func (f *feed) frame(g *glances, r *recorder) {
+	status, ok := g.next()
+	if !ok {
 		r.bound()
-		return before // the loop hangs: the followers hear nothing, and know by that
+		return // the loop hangs: the followers hear nothing, and know by that
 	}
-	now, news := compare(before, status.Containers)
+	news := compare(g.told, status.Containers)
+	g.told, g.spare = status.Containers, g.told
 	news.Periods, news.Lost, news.Missing = r.encoded(), r.lost, r.missing
 	changed, all := news.Status.Containers, status.Containers
 	news.Status = status
@@ -173,7 +174,32 @@ func (f *feed) frame(before map[string]*report.Container, r *recorder) map[strin
 			delete(f.followers, one)
 		}
 	}
-	return now
+}
+
+// glances are successive statuses of the agent.
+type glances struct {
+	agent    Agent
+	patience time.Duration        // how long one may take
+	told     []report.Container   // as the followers know them
+	spare    []report.Container   // for the next status
+	awaited  <-chan report.Status // nil: none is under way
+}
+
+// next waits for a status. Where it takes too long, ok is false, and the next call waits for the same one: an agent that hangs
+// costs one goroutine, and no other status is written to the list that it has.
+func (g *glances) next() (s report.Status, ok bool) {
+	if g.awaited == nil {
+		answer, list := make(chan report.Status, 1), g.spare
+		go func() { answer <- g.agent.Glance(list) }()
+		g.awaited, g.spare = answer, nil
+	}
+	select {
+	case s = <-g.awaited:
+		g.awaited = nil
+		return s, true
+	case <-time.After(g.patience):
+		return s, false
+	}
 }
 
 func (f *feed) line(news frame) []byte {
@@ -184,26 +210,28 @@ func (f *feed) line(news frame) []byte {
 	return append(data, '\n')
 }
 
-// compare finds what is different now.
-func compare(before map[string]*report.Container, list []report.Container) (now map[string]*report.Container, news frame) {
-	now = make(map[string]*report.Container, len(list))
+// compare finds what is different now. Both lists are ordered by their paths.
+func compare(before, now []report.Container) (news frame) {
 	news.Status.Containers, news.Counts = []report.Container{}, map[string]counts{}
-	for i := range list {
-		c := &list[i]
-		now[c.Cgroup] = c
-		switch old := before[c.Cgroup]; {
-		case old == nil || !sameButCounts(c, old):
+	for i := range now {
+		c := &now[i]
+		var old *report.Container
+		for ; len(before) > 0 && before[0].Cgroup <= c.Cgroup; before = before[1:] {
+			if old = &before[0]; old.Cgroup != c.Cgroup {
+				news.Gone = append(news.Gone, old.Cgroup)
+			}
+		}
+		switch {
+		case old == nil || old.Cgroup != c.Cgroup || !sameButCounts(c, old):
 			news.Status.Containers = append(news.Status.Containers, *c)
 		case countsOf(&c.Totals) != countsOf(&old.Totals):
 			news.Counts[c.Cgroup] = countsOf(&c.Totals)
 		}
 	}
-	for path := range before {
-		if now[path] == nil {
-			news.Gone = append(news.Gone, path)
-		}
+	for i := range before {
+		news.Gone = append(news.Gone, before[i].Cgroup)
 	}
-	return now, news
+	return news
 }
 
 // sameButCounts says whether only counters have changed.

@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,14 +40,15 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 		{nil, 0, 0},
 		{[]report.Container{one("/a", nil)}, 1, 0},
 	}
-	var before map[string]*report.Container
+	var before []report.Container
 	var k kept
 	for i, step := range steps {
-		now, news := compare(before, step.list)
+		slices.SortFunc(step.list, func(a, b report.Container) int { return strings.Compare(a.Cgroup, b.Cgroup) })
+		news := compare(before, step.list)
 		if news.Whole = i == 0; len(news.Status.Containers) != step.whole || len(news.Counts) != step.counts {
 			t.Errorf("step %d: %d whole and %d counts sent, want %d and %d", i, len(news.Status.Containers), len(news.Counts), step.whole, step.counts)
 		}
-		before = now
+		before = step.list
 		k.merge(news)
 		got, want := map[string]report.Container{}, map[string]report.Container{}
 		for _, c := range k.status.Containers {
@@ -104,14 +107,15 @@ func TestFollowersAreBounded(t *testing.T) {
 
 // TestSlowFollowerIsCutOff: frames are not kept for who does not read them.
 func TestSlowFollowerIsCutOff(t *testing.T) {
-	f := newFeed(newSide(newAnswers(local{&fake{status: healthy()}}, later, quiet())), newAnswers(local{&fake{status: healthy()}}, later, quiet()), nil)
+	a := &fake{status: healthy()}
+	f := newFeed(newSide(newAnswers(local{a}, later, quiet())), a, nil)
 	f.running = true // frames are made by hand
 	slow, other := f.join(), f.join()
-	var before map[string]*report.Container
+	g := glances{agent: a, patience: time.Minute}
 	r := recorder{}
 	r.start()
 	for range frameQueue + 2 {
-		before = f.frame(before, &r)
+		f.frame(&g, &r)
 		<-other.frames
 	}
 	if len(f.followers) != 1 || !f.followers[other] {

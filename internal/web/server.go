@@ -48,11 +48,6 @@ type local struct{ Agent }
 
 func (l local) Status(context.Context) (report.Status, error) { return l.Agent.Status(), nil }
 
-// glances is the agent in this process, for those who follow it.
-type glances struct{ local }
-
-func (g glances) Status(context.Context) (report.Status, error) { return g.Agent.Glance(), nil }
-
 func (l local) Health(context.Context) (report.Status, error) { return l.Agent.Health(), nil }
 
 // readersPause has readers cost the agent at most a fifth of its time, however many they are.
@@ -64,7 +59,7 @@ func Listen(agent Agent, o Options) (*Server, error) {
 	s.owner = newSide(newAnswers(local{agent}, o.Now, o.Log))
 	s.readers = newSide(newAnswers(local{agent}, o.Now, o.Log))
 	s.readers.whole.pause = readersPause
-	s.feed = newFeed(s.readers, newAnswers(glances{local{agent}}, o.Now, o.Log), o.Periods)
+	s.feed = newFeed(s.readers, agent, o.Periods)
 	for _, socket := range []struct {
 		path    string
 		group   int

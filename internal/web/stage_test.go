@@ -34,7 +34,7 @@ func (m *moving) Status() report.Status {
 	return s
 }
 
-func (m *moving) Glance() report.Status { return m.Status() }
+func (m *moving) Glance([]report.Container) report.Status { return m.Status() }
 
 func (m *moving) set(change func(*report.Status)) {
 	m.mu.Lock()

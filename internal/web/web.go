@@ -29,8 +29,9 @@ const (
 // error with a method `Hint() string` carries advice for the person who asked.
 type Agent interface {
 	Status() report.Status
-	// Glance is a Status for who asks each second: the counters of quiet containers may be older in it.
-	Glance() report.Status
+	// Glance is a Status for who asks each second: the counters of quiet containers may be older in it. It overwrites the
+	// list with the containers, which are ordered by their paths.
+	Glance(list []report.Container) report.Status
 	// Health is the part of Status that says whether the agent lives and is ready.
 	Health() report.Status
 	// Hold stops all writing; with restore, everything that was written is put back first.

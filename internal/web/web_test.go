@@ -43,7 +43,7 @@ func (f *fake) Status() report.Status {
 	return f.status
 }
 
-func (f *fake) Glance() report.Status { return f.Status() }
+func (f *fake) Glance([]report.Container) report.Status { return f.Status() }
 
 func (f *fake) Health() report.Status { return f.Status() }
 
