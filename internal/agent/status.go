@@ -78,7 +78,7 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 			end := until // until itself would escape to the heap for each container
 			c.Paused, c.Released = &end, released
 		}
-		c.Why = a.why(a.at(c.Cgroup), c.Why, now)
+		c.Why = a.why(c.Cgroup, c.Why, now)
 	}
 	return s
 }
@@ -119,11 +119,15 @@ func (a *Agent) Health() report.Status {
 
 // why is the reason for the values of a group's files. It completes the policy's reason, because the policy does not
 // know why a group is paused.
-func (a *Agent) why(g *group, decided string, now time.Time) string {
-	switch {
+func (a *Agent) why(path, decided string, now time.Time) string {
+	before, atLimit := strings.CutSuffix(decided, policy.WhyAtLimit)
+	if !atLimit && decided != "" {
+		return decided
+	}
+	switch g := a.at(path); {
 	case g == nil:
-	case strings.HasSuffix(decided, policy.WhyAtLimit) && g.Paused:
-		return strings.TrimSuffix(decided, policy.WhyAtLimit) + a.whyAtLimit(g, now)
+	case atLimit && g.Paused:
+		return before + a.whyAtLimit(g, now)
 	case decided == "" && !g.Class.Burstable():
 		return fmt.Sprintf("class %s: the limit is left alone", g.Class)
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"sync"
@@ -16,10 +17,11 @@ import (
 // twentieth of a second to write and as much to read.
 //
 // Approach: a stream of frames on the readers' socket, one JSON object a line. The first frame has the whole status; each
-// further one only the containers that differ from the frame before, and of those of which only counters differ a few
-// numbers. Periods are in it as package history writes them. All followers share the frames. While nobody follows, no status
-// is taken and the kernel records no periods. The statuses of two successive frames are in two lists, used in turn: a list of a
-// thousand containers is most of a megabyte, and a new one each second would have the agent's small heap collected every few.
+// further one only the containers that differ from the frame before. A busy container has other counters and another reason of
+// its last decision in most frames: where nothing else differs, a frame has these alone. Periods are in it as package history
+// writes them. All followers share the frames. While nobody follows, no status is taken and the kernel records no periods.
+// Successive statuses are in two lists of containers, used in turn: a list of a thousand is most of a megabyte, and with a new
+// one each second the agent would collect its small heap every few seconds.
 //
 // Known limits: counters that no page shows are as old as the container's last whole appearance. A follower that does not
 // read is cut off, and has to begin again with a whole status.
@@ -37,7 +39,8 @@ type Periods interface {
 type frame struct {
 	Whole   bool              `json:"whole"`             // Status has all containers, not only those that changed
 	Status  report.Status     `json:"status"`            // its containers are those that changed
-	Counts  map[string]counts `json:"counts,omitempty"`  // by cgroup path: of containers of which nothing else changed
+	Counts  map[string]counts `json:"counts,omitempty"`  // by cgroup path: of containers that are not in Status
+	Whys    map[string]string `json:"whys,omitempty"`    // by cgroup path: the same
 	Gone    []string          `json:"gone,omitempty"`    // cgroup paths
 	Periods map[string][]byte `json:"periods,omitempty"` // by cgroup path
 	Lost    int64             `json:"lost"`              // periods that found no room, since recording began
@@ -203,16 +206,16 @@ func (g *glances) next() (s report.Status, ok bool) {
 }
 
 func (f *feed) line(news frame) []byte {
-	data, err := json.Marshal(news)
-	if err != nil {
+	var data bytes.Buffer
+	if err := json.NewEncoder(&data).Encode(news); err != nil { // which ends the line
 		f.side.log.Error("tell what has changed", "error", err)
 	}
-	return append(data, '\n')
+	return data.Bytes()
 }
 
 // compare finds what is different now. Both lists are ordered by their paths.
 func compare(before, now []report.Container) (news frame) {
-	news.Status.Containers, news.Counts = []report.Container{}, map[string]counts{}
+	news.Status.Containers, news.Counts, news.Whys = []report.Container{}, map[string]counts{}, map[string]string{}
 	for i := range now {
 		c := &now[i]
 		var old *report.Container
@@ -221,11 +224,15 @@ func compare(before, now []report.Container) (news frame) {
 				news.Gone = append(news.Gone, old.Cgroup)
 			}
 		}
-		switch {
-		case old == nil || old.Cgroup != c.Cgroup || !sameButCounts(c, old):
+		if old == nil || old.Cgroup != c.Cgroup || !sameButNews(c, old) {
 			news.Status.Containers = append(news.Status.Containers, *c)
-		case countsOf(&c.Totals) != countsOf(&old.Totals):
-			news.Counts[c.Cgroup] = countsOf(&c.Totals)
+			continue
+		}
+		if n := countsOf(&c.Totals); n != countsOf(&old.Totals) {
+			news.Counts[c.Cgroup] = n
+		}
+		if c.Why != old.Why {
+			news.Whys[c.Cgroup] = c.Why
 		}
 	}
 	for i := range before {
@@ -234,13 +241,13 @@ func compare(before, now []report.Container) (news frame) {
 	return news
 }
 
-// sameButCounts says whether only counters have changed.
-func sameButCounts(c, old *report.Container) bool {
+// sameButNews says whether only counters and the reason of the last decision have changed.
+func sameButNews(c, old *report.Container) bool {
 	if (c.Totals.Events == nil) != (old.Totals.Events == nil) {
 		return false
 	}
 	now := *c
-	now.Totals = old.Totals
+	now.Why, now.Totals = old.Why, old.Totals
 	now.Totals.Waited = c.Totals.Waited
 	return now.Same(old)
 }

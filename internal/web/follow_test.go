@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,36 +29,39 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 		}
 	}
 	steps := []struct {
-		list          []report.Container
-		whole, counts int // sent
+		list                []report.Container
+		whole, counts, whys int // sent
 	}{
-		{[]report.Container{one("/a", nil), one("/b", nil), one("/c", nil)}, 3, 0},
-		{[]report.Container{one("/a", nil), one("/b", used(5)), one("/c", nil)}, 0, 1},
-		{[]report.Container{one("/a", func(c *report.Container) { c.Why = "raised" }), one("/b", used(6)), one("/c", nil)}, 1, 1},
-		{[]report.Container{one("/b", used(6)), one("/c", func(c *report.Container) { c.Totals.Events = nil })}, 1, 0},
-		{[]report.Container{one("/d", nil), one("/b", func(c *report.Container) { used(6)(c); c.Totals.Waited = &report.Waited{Wanted: 1} })}, 2, 0},
-		{[]report.Container{one("/d", nil)}, 0, 0},
-		{nil, 0, 0},
-		{[]report.Container{one("/a", nil)}, 1, 0},
+		{[]report.Container{one("/a", nil), one("/b", nil), one("/c", nil)}, 3, 0, 0},
+		{[]report.Container{one("/a", nil), one("/b", used(5)), one("/c", nil)}, 0, 1, 0},
+		{[]report.Container{one("/a", func(c *report.Container) { c.Why = "raised" }), one("/b", used(6)), one("/c", nil)}, 0, 1, 1},
+		{[]report.Container{one("/b", used(6)), one("/c", func(c *report.Container) { c.Totals.Events = nil })}, 1, 0, 0},
+		{[]report.Container{one("/d", nil), one("/b", func(c *report.Container) { used(6)(c); c.Totals.Waited = &report.Waited{Wanted: 1} })}, 2, 0, 0},
+		{[]report.Container{one("/d", nil)}, 0, 0, 0},
+		{[]report.Container{one("/d", func(c *report.Container) { used(8)(c); c.Why = "raised" })}, 0, 1, 1},
+		{nil, 0, 0, 0},
+		{[]report.Container{one("/a", nil)}, 1, 0, 0},
 	}
 	var before []report.Container
 	var k kept
 	for i, step := range steps {
 		slices.SortFunc(step.list, func(a, b report.Container) int { return strings.Compare(a.Cgroup, b.Cgroup) })
 		news := compare(before, step.list)
-		if news.Whole = i == 0; len(news.Status.Containers) != step.whole || len(news.Counts) != step.counts {
-			t.Errorf("step %d: %d whole and %d counts sent, want %d and %d", i, len(news.Status.Containers), len(news.Counts), step.whole, step.counts)
+		news.Whole = i == 0
+		sent, want := [3]int{len(news.Status.Containers), len(news.Counts), len(news.Whys)}, [3]int{step.whole, step.counts, step.whys}
+		if sent != want {
+			t.Errorf("step %d: %d whole, counts and whys sent, want %d", i, sent, want)
 		}
 		before = step.list
 		k.merge(news)
-		got, want := map[string]report.Container{}, map[string]report.Container{}
+		got, all := map[string]report.Container{}, map[string]report.Container{}
 		for _, c := range k.status.Containers {
 			got[c.Cgroup] = c
 		}
 		for _, c := range step.list {
-			want[c.Cgroup] = c
+			all[c.Cgroup] = c
 		}
-		if diff := cmp.Diff(want, got); diff != "" || len(k.status.Containers) != len(step.list) {
+		if diff := cmp.Diff(all, got); diff != "" || len(k.status.Containers) != len(step.list) {
 			t.Fatalf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
@@ -103,6 +107,23 @@ func TestFollowersAreBounded(t *testing.T) {
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", res.Status, res.Header)
 	}
+}
+
+// TestHungAgentIsAskedOnce: while a status is under way no other one is asked for, and its list is not used.
+func TestHungAgentIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{status: healthy(), block: make(chan struct{})}
+		g := glances{agent: a, patience: time.Second, spare: make([]report.Container, 1)}
+		for range 3 {
+			if _, ok := g.next(); ok || g.spare != nil {
+				t.Fatalf("answered: %v, the next list has %d containers", ok, len(g.spare))
+			}
+		}
+		close(a.block)
+		if _, ok := g.next(); !ok || a.asked != 1 {
+			t.Errorf("answered: %v, asked %d times", ok, a.asked)
+		}
+	})
 }
 
 // TestSlowFollowerIsCutOff: frames are not kept for who does not read them.

@@ -307,6 +307,11 @@ func (k *kept) merge(f frame) {
 			n.into(&list[at].Totals)
 		}
 	}
+	for path, why := range f.Whys {
+		if at, known := k.containers[path]; known {
+			list[at].Why = why
+		}
+	}
 	for _, path := range f.Gone { // the last one takes its place
 		if at, known := k.containers[path]; known {
 			last := len(list) - 1
