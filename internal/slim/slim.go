@@ -15,13 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start makes the agent small: the heap is collected before it has grown by much (percent). Memory that only the start
-// needed (the types of the whole kernel, the code that reads them) is returned to the machine at once. GOGC in the
-// environment is the user's.
+// Start makes the agent small: the heap is collected before it has grown by much (percent), and at least while the agent
+// gets to know the groups: what it keeps of them would lie between garbage, and a page with one object is in use. Memory
+// that only the start needed (the types of the whole kernel, the code that reads them) is returned to the machine at once.
+// GOGC in the environment is the user's.
 func Start() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") == "" {
-		fit(0)
+		debug.SetGCPercent(least)
+		time.AfterFunc(fitEvery, func() { fit(least) })
 	}
 	releaseProgram()
 }

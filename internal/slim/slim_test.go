@@ -2,6 +2,7 @@ package slim
 
 import (
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ Anonymous:             0 kB
 	}
 }
 
-// TestStart: a program that has given its code back runs on.
+// TestStart: a program that has given its code back runs on, and collects its heap often while it starts.
 func TestStart(t *testing.T) {
 	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -41,7 +42,11 @@ func TestStart(t *testing.T) {
 	if spans := cleanSpans(smaps, program); err != nil || len(spans) == 0 {
 		t.Errorf("%v, %v", spans, err)
 	}
+	t.Setenv("GOGC", "")
 	Start()
+	if percent := debug.SetGCPercent(100); percent != least {
+		t.Errorf("the heap may grow by %d %%", percent)
+	}
 	Tidy()
 }
 
