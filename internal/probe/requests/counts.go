@@ -74,10 +74,14 @@ func (l *Lengths) Quantile(q float64) time.Duration {
 	return 0
 }
 
-func (l *Lengths) minus(o *Lengths) Lengths {
-	d := *l
+// minus is what was added since an earlier reading. A response of before that had one more send since is counted as a longer
+// one now, in place of the shorter one: so a class may have fewer, and one above it has as many too much.
+func (l *Lengths) minus(o *Lengths) (d Lengths) {
+	moved := int32(0)
 	for i := range d {
-		d[i] -= o[i] // the counters of the kernel turn over as these do
+		n := int32(l[i]-o[i]) - moved // the counters of the kernel turn over as these do
+		moved = max(0, -n)
+		d[i] = uint32(max(0, n))
 	}
 	return d
 }

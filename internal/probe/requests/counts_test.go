@@ -46,6 +46,22 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// A response of before the window that has become longer in it is none of the window's.
+func TestSinceALengthThatMoved(t *testing.T) {
+	was, is, other := classOf(4*time.Millisecond), classOf(9*time.Millisecond), classOf(20*time.Millisecond)
+	var earlier, now Counts
+	earlier.Requests, earlier.Response[was], earlier.Response[other] = 2, 1, 1
+	now.Requests, now.Response[is], now.Response[other] = 12, 1, 11
+	for turn := range uint32(2) { // the second time the counter of a class turns over
+		earlier.Response[other] -= 7 * turn
+		now.Response[other] -= 7 * turn
+		got := now.Since(&earlier)
+		if got.Requests != 10 || got.Response.N() != 10 || got.Response[other] != 10 {
+			t.Errorf("%d requests, %d lengths, %d of them where they belong", got.Requests, got.Response.N(), got.Response[other])
+		}
+	}
+}
+
 // More than one doubtful request in a hundred, and more than two, and no figure is shown.
 func TestWithheld(t *testing.T) {
 	for _, c := range []struct {
