@@ -8,7 +8,9 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -97,9 +99,11 @@ func (r *Recorder) collect(ctx context.Context) {
 		var lost int64
 		var err error
 		if list, lost, err = r.source.Flown(list[:0]); err != nil {
-			r.log.Warn("the record of the containers' periods ends", "error", err)
-			r.note(before, err.Error())
-			ended = true
+			if !errors.Is(err, os.ErrClosed) { // the agent ends, and its programs end before the record
+				r.log.Warn("the record of the containers' periods ends", "error", err)
+				r.note(before, err.Error())
+			}
+			ended, lost = true, before
 		}
 		// Where nothing runs, nothing has to be known.
 		if since := now.Sub(known); len(list) > 0 && (since > knowEvery || since < 0) || b.Strays() > 0 && since > strayEvery {
@@ -110,7 +114,9 @@ func (r *Recorder) collect(ctx context.Context) {
 		if batch, ok := b.Close(now, ended); ok {
 			batch.Lost, before = max(0, lost-before), lost
 			r.measured(batch.Rows)
-			r.note(lost, "")
+			if err == nil {
+				r.note(lost, "")
+			}
 			r.writer.Offer(batch)
 		}
 	}

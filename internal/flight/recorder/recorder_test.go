@@ -1,9 +1,13 @@
 package recorder
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -96,6 +100,26 @@ func TestNoFlightRecorder(t *testing.T) {
 	var off *Recorder
 	if err := off.Run(t.Context()); err != nil || off.Status() != nil {
 		t.Errorf("turned off: %v %v", err, off.Status())
+	}
+}
+
+// TestRecordOfAnAgentThatEnds: its programs end before the record, which is no fault. What was taken is on disk, also where the
+// ring breaks, and the status keeps the fault.
+func TestRecordOfAnAgentThatEnds(t *testing.T) {
+	for _, c := range []struct {
+		broken error
+		fault  string
+	}{{fmt.Errorf("probe: %w", os.ErrClosed), ""}, {io.ErrUnexpectedEOF, io.ErrUnexpectedEOF.Error()}} {
+		s := &onTape{list: []flight.Period{{Cgroup: "/a", End: time.Now().UnixMilli(), Used: 1000, Count: 1}}, broken: c.broken}
+		r, _ := recorderOf(t, s)
+		var said bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&said, nil))
+		if err := r.Run(t.Context()); err != nil || said.Len() > 0 != (c.fault != "") {
+			t.Errorf("%v: %v, said %q", c.broken, err, said.String())
+		}
+		if f := r.Status(); f.Written != 1 || f.Fault != c.fault {
+			t.Errorf("%v: %+v", c.broken, f)
+		}
 	}
 }
 
