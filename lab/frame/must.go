@@ -10,7 +10,7 @@ import (
 type failure struct{ error }
 
 // Check ends a measurement where there is an error, as testing.T.Fatal ends a test. Run returns the error once everything is
-// taken away. On a goroutine of one's own it is for what Try does.
+// taken away. A goroutine that a measurement starts calls it within Try only: elsewhere it would end the program.
 func Check(err error) {
 	if err != nil {
 		panic(failure{err})
