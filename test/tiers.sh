@@ -52,14 +52,19 @@ tier_sim() {
 }
 # A host has one agent, and one container engine of a kind: tests that start them run in the line of the tiers, the others beside it.
 agents='^\./(cmd|lab|internal/discover)/'
+no_agents='^Test(Runtimes|KernelDiagnose|DoctorKernel$|KernelRecord)' # of cmd/plimsoll
 tier_kernel() { tier_kernel_parts && tier_kernel_agents; }
-tier_kernel_agents() { kernel_tier $(kernel_packages | grep -E "$agents"); }
-tier_kernel_parts() { kernel_tier $(kernel_packages | grep -vE "$agents"); }
-kernel_tier() {
+tier_kernel_agents() { kernel_tests_of "$(kernel_tests)" "$no_agents" $(kernel_packages | grep -E "$agents"); }
+tier_kernel_parts() {
+  kernel_tests_of "$(kernel_tests)" '^$' $(kernel_packages | grep -vE "$agents") &&
+    kernel_tests_of "$no_agents" '^$' ./cmd/plimsoll
+}
+# kernel_tests_of RUN SKIP PACKAGE...
+kernel_tests_of() {
   need_groups || return
   local moved
   moved=$(listed kernel) || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "$(kernel_tests)" -skip "$moved" "$@"
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "$1" -skip "$2|$moved" "${@:3}"
 }
 tier_kernel_long() { # what tier kernel leaves out
   need_groups || return
@@ -171,19 +176,24 @@ work=$(mktemp -d) groups=()
 trap 'for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null; done; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# Tiers that only compute leave the CPUs to those that wait for a kubelet or for the kernel.
-computing=' lint unit sim '
+# How nice a tier is. Those that compute leave the CPUs to those that wait for a kubelet or for the kernel. Less so the tier vm: the
+# time of two of its machines is the host's.
+declare -A nice=([lint]=10 [unit]=10 [sim]=10 [vm]=5)
 
-# run TIER: with what it says in a file, and a row of the table.
+# run TIER: with what it says in a file, and a row of the table: also the CPU time of its processes, but for daemons.
 run() {
-  local begin=$SECONDS word=ok
+  local begin=$SECONDS word=ok cpu
   echo "== $1"
   {
-    [[ $computing != *" $1 "* ]] || renice -n 10 -p $BASHPID >/dev/null
+    renice -n "${nice[$1]:-0}" -p $BASHPID >/dev/null
     "tier_${1//-/_}"
+    code=$?
+    times >"$work/$1.cpu"
+    exit $code
   } 2>&1 | tee "$work/$1"
   [ "${PIPESTATUS[0]}" -eq 0 ] || { word=FAIL && touch "$work/failed"; }
-  printf '%-13s %-6s %7d%s\n' "$1" $word $((SECONDS - begin)) "${2:+  beside the others}" >>"$work/table"
+  cpu=$(awk -F'[ms ]+' 'NR == 2 { printf "%d", $1 * 60 + $2 + $3 * 60 + $4 }' "$work/$1.cpu") # of its children
+  printf '%-13s %-6s %7d %5s%s\n' "$1" $word $((SECONDS - begin)) "$cpu" "${2:+  beside the others}" >>"$work/table"
 }
 
 # last_failures NAME...: what failed for good inside of something: a part of a test, or what a machine of the tier vm ran, behind
@@ -224,7 +234,7 @@ fi
     grep -E $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$tier"
   done | grep -v '\[no tests to run\]' >closing
 )
-printf '\n%-13s %-6s %7s\n' tier result seconds
+printf '\n%-13s %-6s %7s %5s\n' tier result seconds CPU
 cat "$work/table"
 last_failures "$@"
 echo
