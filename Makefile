@@ -50,9 +50,9 @@ test-kube: ## a real API server, kubelet and containerd; minutes, and more the f
 test-flaky: build ## a tier N times beside a CPU load, with what failed at least once by name: make test-flaky N=10 TIER=kernel
 	@bash test/flaky.sh "$(N)" "$(TIER)"
 
-test-long: build ## 10,000 simulated machines, an hour of soak, 10,000 starts of containers, the image twice from nothing, the kernel tests that measure time, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, all tests on every kernel, arm64, five minutes of a kubelet, the experiments, short and at full length, the cost of the agent, fuzzing; hours
+test-long: build ## 10,000 simulated machines, an hour of soak, 10,000 starts of containers, the image twice from nothing, the kernel tests that measure time, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, all tests on every kernel, arm64, five minutes of a kubelet, the page in a browser, the experiments, short and at full length, the cost of the agent, fuzzing; hours
 	@bash test/setup.sh arm64
-	@bash test/tiers.sh trial-long soak starts image kernel-long kube-old kube-systemd kube-long vm-all vm-scx vm-arm64 vm-core labs labs-long bench bench-model bench-reaction bench-hostile bench-start bench-demo fuzz
+	@bash test/tiers.sh trial-long soak starts image kernel-long kube-old kube-systemd kube-long vm-all vm-scx vm-arm64 vm-core browser browser-long labs labs-long bench bench-model bench-reaction bench-hostile bench-start bench-demo fuzz
 
 soak: build ## 250 containers that come and go, an API server that fails, and an agent that is killed each minute: nothing grows, no limit is lost (root); SECONDS=3600
 	@SOAK_SECONDS=$(or $(SECONDS),3600) bash test/tiers.sh soak
