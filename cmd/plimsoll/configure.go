@@ -29,7 +29,8 @@ func (s source) load() (*config.File, error) {
 	}
 	data, err := os.ReadFile(s.file)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, withHint(fmt.Errorf("read the configuration: %w", err),
+			"name a YAML file that you may read (docs/CONFIG.md has its keys), or leave --config out")
 	}
 	return config.Parse(s.file, data)
 }

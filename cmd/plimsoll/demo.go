@@ -120,7 +120,8 @@ func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) erro
 		var chart bytes.Buffer
 		_ = result.Chart().SVG(&chart) // into memory: cannot fail
 		if failed := os.WriteFile(f.svg, chart.Bytes(), 0o644); failed != nil {
-			err = errors.Join(err, fmt.Errorf("demo: write the chart: %w", failed))
+			failed = withHint(fmt.Errorf("demo: write the chart: %w", failed), "--svg names a file in a folder that you may write")
+			err = errors.Join(err, failed)
 		}
 	}
 	return err

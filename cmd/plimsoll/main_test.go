@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,24 @@ func TestWrongUse(t *testing.T) {
 	}
 	if _, _, err := (node{}).run("plan", "--watch", "-1s"); err == nil || !strings.Contains(err.Error(), "--watch -1s") {
 		t.Errorf("a plan that watches for less than nothing: %v", err)
+	}
+}
+
+// TestMissingFile: whichever file is not there, the error names it, and a hint says what to do.
+func TestMissingFile(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	sweep := "simulate exp --utilization 0.5 --cgroups 2 --periods 1000 --sweep burst=0,1"
+	for _, args := range []string{
+		"run --config FILE", "run --check-config --config FILE", "plan --config FILE", "doctor --config FILE", "diagnose web --config FILE",
+		"simulate data FILE.npy --cgroups 2 --burst 1", "advise FILE.csv", sweep + " --figure FILE/x.svg",
+		"history --record-dir FILE", "replay --record-dir FILE --at 2026-11-21T12:00:00Z", "sched check FILE.bpf.o", "sched load FILE.bpf.o",
+		"sched swap FILE.bpf.o", "snapshot --token-file FILE", "serve --from FILE", "serve --token-file FILE",
+		"serve --client-ca FILE", "serve --kube-auth --kubeconfig FILE", "wait --for-daemonset a/b --kubeconfig FILE",
+	} {
+		_, stderr, err := (node{}).run(strings.Fields(strings.ReplaceAll(args, "FILE", missing))...)
+		if err == nil || !strings.Contains(stderr, "hint: ") || !strings.Contains(stderr, missing) {
+			t.Errorf("%s: %q, %v", args, stderr, err)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func schedLoad(g *globals) *cobra.Command {
 func readObject(file string) (*scx.Object, []byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the scheduler: %w", err)
+		return nil, nil, withHint(fmt.Errorf("read the scheduler: %w", err), "name the compiled object of a sched_ext scheduler, FILE.bpf.o")
 	}
 	o, err := scx.Read(bytes.NewReader(data))
 	if err != nil {

@@ -235,7 +235,7 @@ func warnAll(w io.Writer, notes []string) {
 func draw(name string, c *figure.Canvas) error {
 	f, err := os.Create(name)
 	if err != nil {
-		return fmt.Errorf("draw: %w", err)
+		return withHint(fmt.Errorf("draw: %w", err), "--figure names a file in a folder that you may write")
 	}
 	return errors.Join(c.Write(f, name), f.Close())
 }

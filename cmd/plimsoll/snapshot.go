@@ -96,7 +96,7 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 	if f.tokenFile != "" {
 		token, err := os.ReadFile(f.tokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
+			return nil, withHint(fmt.Errorf("--token-file: %w", err), "the file that `plimsoll serve --token-file` has, or a copy")
 		}
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}

@@ -33,7 +33,7 @@ func waitCommand() *cobra.Command {
 			}
 			api, err := kube.InCluster(kubeconfig, "plimsoll/"+version)
 			if err != nil {
-				return err
+				return withHint(err, "outside of a pod, --kubeconfig says where the API server is")
 			}
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()

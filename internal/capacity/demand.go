@@ -1,7 +1,9 @@
 package capacity
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"time"
 
@@ -108,6 +110,9 @@ func Load(files []string, cpus, limit float64) (*Recordings, error) {
 	}
 	for _, file := range files {
 		t, err := trace.Load(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = hint.With(err, "`plimsoll record CONTAINER --out FILE` makes one")
+		}
 		if err == nil {
 			err = d.Add(file, t)
 		}
