@@ -84,7 +84,8 @@ func statusOfAll(p *page, nodes []Answer[Status]) {
 		if s == nil {
 			continue
 		}
-		p.printf("node %s: %s, %s; %.2f of %.2f CPUs used, %d containers; %s\n", a.Node, s.Mode, s.Node.words(), s.Node.Used, s.Node.Capacity, len(folded(s.Containers)), s.Events.line())
+		p.printf("node %s: %s, %s; %.2f of %.2f CPUs used, %s; %s\n", a.Node, s.Mode, s.Node.words(), s.Node.Used, s.Node.Capacity,
+			several(len(folded(s.Containers)), "container"), s.Events.line())
 		if s.Mode == Held {
 			p.printf("  held%s\n", s.heldLine())
 		}

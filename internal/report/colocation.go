@@ -74,9 +74,9 @@ func (c Colocation) line() string {
 			in++
 		}
 	}
-	line += fmt.Sprintf("; in force in %d of %d files", in, len(c.Knobs))
+	line += fmt.Sprintf("; in force in %d of %s", in, several(len(c.Knobs), "file"))
 	if resets, refused := c.resets(), c.Refused(); resets+refused > 0 {
-		line += fmt.Sprintf(", reset by others %d times, refused %d times", resets, refused)
+		line += fmt.Sprintf(", reset by others %s, refused %s", several(resets, "time"), several(refused, "time"))
 	}
 	if c.Scheduler != nil {
 		line += "; " + c.Scheduler.line()
@@ -86,7 +86,7 @@ func (c Colocation) line() string {
 	}
 	for _, r := range c.Ranks {
 		if r.Containers > 0 {
-			line += fmt.Sprintf("; %s: %d containers, %.2f CPUs", r.Rank, r.Containers, r.Used)
+			line += fmt.Sprintf("; %s: %s, %.2f CPUs", r.Rank, several(r.Containers, "container"), r.Used)
 		}
 	}
 	return line

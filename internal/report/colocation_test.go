@@ -24,8 +24,8 @@ func sampleColocation() *Colocation {
 
 func TestColocationInWords(t *testing.T) {
 	c := sampleColocation()
-	want := "idle (the best here: cpu.idle); in force in 1 of 2 files, reset by others 3 times, refused 1 times; " + c.Scheduler.line() + "; " +
-		"online: 2 containers, 0.30 CPUs; offline: 1 containers, 0.05 CPUs"
+	want := "idle (the best here: cpu.idle); in force in 1 of 2 files, reset by others 3 times, refused 1 time; " + c.Scheduler.line() + "; " +
+		"online: 2 containers, 0.30 CPUs; offline: 1 container, 0.05 CPUs"
 	if got := c.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

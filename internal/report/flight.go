@@ -16,9 +16,9 @@ type Flight struct {
 
 // line is "3.1 MiB in 42 files in /var/lib/plimsoll; 12 periods dropped".
 func (f Flight) line() string {
-	line := fmt.Sprintf("%.1f MiB in %d files in %s", float64(f.Bytes)/(1<<20), f.Files, f.Dir)
+	line := fmt.Sprintf("%.1f MiB in %s in %s", float64(f.Bytes)/(1<<20), several(f.Files, "file"), f.Dir)
 	if n := f.Dropped + f.Lost; n > 0 {
-		line += fmt.Sprintf("; %d periods dropped", n)
+		line += "; " + several(n, "period") + " dropped"
 	}
 	if f.Fault != "" {
 		line += "; not written: " + f.Fault

@@ -28,6 +28,14 @@ func span(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
+// several is "1 file", or "2 files".
+func several[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // clock spells an instant in the zone of the agent.
 func clock(t time.Time) string { return t.Format(time.DateTime) }
 

@@ -154,7 +154,7 @@ type Gap struct {
 // Text writes it for people.
 func (h History) Text(w io.Writer) error {
 	var p page
-	p.printf("%s to %s, from %d files in %s\n\n", instant(h.From), instant(h.To), h.Files, h.Dir)
+	p.printf("%s to %s, from %s in %s\n\n", instant(h.From), instant(h.To), several(h.Files, "file"), h.Dir)
 	switch {
 	case len(h.Containers) == 0:
 		p.printf("no container used CPU time under a limit in this time, or nothing was recorded\n")

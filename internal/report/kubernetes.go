@@ -89,7 +89,7 @@ func (k Kubernetes) line() string {
 	if !k.Ready {
 		return line + "; it has not listed everything yet, and no pod is burst"
 	}
-	line += fmt.Sprintf("; it listed %d pods of node %s, %d have groups", k.Pods, k.Node, k.Matched)
+	line += fmt.Sprintf("; it listed %s of node %s, %d with groups", several(k.Pods, "pod"), k.Node, k.Matched)
 	before := "; ConfigMaps: "
 	for _, m := range k.ConfigMaps {
 		line += before + m.Name
@@ -99,7 +99,7 @@ func (k Kubernetes) line() string {
 		before = ", "
 	}
 	if n := k.RejectedNow; n > 0 {
-		line += fmt.Sprintf("; %d fields of configuration rejected", n)
+		line += fmt.Sprintf("; %s of configuration rejected", several(n, "field"))
 	}
 	return line
 }

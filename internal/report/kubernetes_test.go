@@ -18,11 +18,11 @@ func TestKubernetesLine(t *testing.T) {
 		{nil, ""},
 		{&Kubernetes{}, "kubernetes: the API server does not answer; it has not listed everything yet, and no pod is burst"},
 		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 12, Matched: 11},
-			"kubernetes: the API server answers; it listed 12 pods of node n1, 11 have groups"},
+			"kubernetes: the API server answers; it listed 12 pods of node n1, 11 with groups"},
 		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, ConfigMaps: []ConfigMap{{"p/a", false}, {"k/b", true}}},
-			"kubernetes: the API server answers; it listed 2 pods of node n1, 1 have groups; ConfigMaps: p/a (absent), k/b"},
+			"kubernetes: the API server answers; it listed 2 pods of node n1, 1 with groups; ConfigMaps: p/a (absent), k/b"},
 		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 2), RejectedNow: 3, RejectedTotal: 5},
-			"kubernetes: the API server does not answer (refused); it listed 2 pods of node n1, 1 have groups; 3 fields of configuration rejected"},
+			"kubernetes: the API server does not answer (refused); it listed 2 pods of node n1, 1 with groups; 3 fields of configuration rejected"},
 	} {
 		var out bytes.Buffer
 		if err := (Status{Mode: Active, Kubernetes: c.k}).Text(&out); err != nil {

@@ -22,9 +22,9 @@ func (n NRI) line() string {
 	if !n.Connected {
 		return fmt.Sprintf("not connected (%s); bursts are lowered only after a resize is seen", cmp.Or(n.Fault, "no runtime connected"))
 	}
-	line := fmt.Sprintf("%s asks before it changes a limit; %d times, prepared for it %d times", n.Runtime, n.Asked, n.Prepared)
+	line := fmt.Sprintf("%s asks before it changes a limit; %s, prepared for it %s", n.Runtime, several(n.Asked, "time"), several(n.Prepared, "time"))
 	if n.Late > 0 {
-		line += fmt.Sprintf(", %d times too late", n.Late)
+		line += fmt.Sprintf(", %s too late", several(n.Late, "time"))
 	}
 	return line
 }

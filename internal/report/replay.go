@@ -86,7 +86,7 @@ func coarse(d time.Duration) string { return span(d.Round(100 * time.Microsecond
 // Text writes it for people.
 func (r Replay) Text(w io.Writer) error {
 	var p page
-	p.printf("%s to %s, from %d files in %s, on %d CPUs\n", instant(r.From), instant(r.To), r.Files, r.Dir, r.CPUs)
+	p.printf("%s to %s, from %s in %s, on %s\n", instant(r.From), instant(r.To), several(r.Files, "file"), r.Dir, several(r.CPUs, "CPU"))
 	p.printf("policy %s, burst %d %%, threshold %d %%\n", r.Policy, r.Burst, r.Threshold)
 	for _, c := range r.Containers {
 		p.printf("\n")

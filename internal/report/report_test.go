@@ -140,6 +140,14 @@ func golden(t *testing.T, name string, write func(b *bytes.Buffer) error) {
 	}
 }
 
+// TestSeveral: one of something is not several.
+func TestSeveral(t *testing.T) {
+	one := Flight{Dir: "/var/lib/plimsoll", Files: 1, Bytes: 1 << 20, Dropped: 1}
+	if got, want := one.line(), "1.0 MiB in 1 file in /var/lib/plimsoll; 1 period dropped"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestGoldens(t *testing.T) {
 	held := sample()
 	held.HeldReason, held.HeldSince = "incident \x1b[31m7", at(2*time.Hour)

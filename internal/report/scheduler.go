@@ -39,7 +39,7 @@ func (t SchedulerTotals) Plus(o SchedulerTotals) SchedulerTotals {
 
 // line is "scheduler in force since 12:00:00, pause 1.2ms; it enforces quotas and bursts, and none is raised; offline ...".
 func (s *Scheduler) line() string {
-	line := fmt.Sprintf("scheduler not in force after %d loads (%s)", s.Loads, s.Problem)
+	line := fmt.Sprintf("scheduler not in force after %s (%s)", several(s.Loads, "load"), s.Problem)
 	if s.InForce {
 		line = fmt.Sprintf("scheduler in force since %s, pause %s; it enforces quotas and bursts, and none is raised", clock(*s.Since), span(s.Pause))
 	}
@@ -49,8 +49,8 @@ func (s *Scheduler) line() string {
 // line is "offline had to yield 12 times (2 to a core's other thread), was given a floor of 20ms in 5 turns, and ran 1ms
 // beside online".
 func (t SchedulerTotals) line() string {
-	return fmt.Sprintf("offline had to yield %d times (%d to a core's other thread), was given a floor of %s in %d turns, and ran %s beside online on a core",
-		t.Kicks, t.Expels, span(t.Floor), t.Floors, span(t.Beside))
+	return fmt.Sprintf("offline had to yield %s (%d to a core's other thread), was given a floor of %s in %s, and ran %s beside online on a core",
+		several(t.Kicks, "time"), t.Expels, span(t.Floor), several(t.Floors, "turn"), span(t.Beside))
 }
 
 func schedulerMetrics() []metric[Scheduler] {

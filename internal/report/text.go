@@ -97,15 +97,15 @@ func (e Events) line() string {
 	line := "events from eBPF"
 	switch {
 	case e.Refills > 0 && e.DelayP99 == 0:
-		line += fmt.Sprintf("; %d refills, all ahead of the throttle", e.Refills)
+		line += fmt.Sprintf("; %s, all ahead of the throttle", several(e.Refills, "refill"))
 	case e.Refills > 0:
-		line += fmt.Sprintf("; %d refills, those after a throttle began p50 %s and p99 %s after the begin", e.Refills, span(e.DelayP50), span(e.DelayP99))
+		line += fmt.Sprintf("; %s, those after a throttle began p50 %s and p99 %s after the begin", several(e.Refills, "refill"), span(e.DelayP50), span(e.DelayP99))
 	}
 	if e.Ineffective > 0 {
-		line += fmt.Sprintf("; %d refills without effect", e.Ineffective)
+		line += fmt.Sprintf("; %s without effect", several(e.Ineffective, "refill"))
 	}
 	if e.Lost > 0 {
-		line += fmt.Sprintf("; %d events lost", e.Lost)
+		line += fmt.Sprintf("; %s lost", several(e.Lost, "event"))
 	}
 	if e.Priority != "" {
 		line += "; answered at priority " + e.Priority

@@ -93,7 +93,7 @@ func (w *Waits) line() string {
 		if r.Waits == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s waited %d times for a CPU, p50 up to %s, p99 up to %s", r.Rank, r.Waits, r.quantile(0.5), r.quantile(0.99))
+		text := fmt.Sprintf("%s waited %s for a CPU, p50 up to %s, p99 up to %s", r.Rank, several(r.Waits, "time"), r.quantile(0.5), r.quantile(0.99))
 		if r.Beside > 0 {
 			text += fmt.Sprintf(", and ran %s beside the other on a core", span(r.Beside))
 		}
