@@ -201,8 +201,8 @@ func schedCheck() *cobra.Command {
 // schedFindings is `plimsoll sched check`.
 type schedFindings struct {
 	Schema   string        `json:"schema"`
-	Name     string        `json:"name"`
-	Findings []scx.Finding `json:"findings"`
+	Name     string        `json:"name"`     // of the scheduler
+	Findings []scx.Finding `json:"findings"` // a check each
 }
 
 // Text writes it for people.

@@ -23,9 +23,9 @@ const (
 
 // Feature is something that a kernel or mount can do or not.
 type Feature struct {
-	Name   string `json:"name"`
-	State  State  `json:"state"`
-	Detail string `json:"detail,omitempty"`
+	Name   string `json:"name"`             // of the feature
+	State  State  `json:"state"`            // `yes`, `no` or `unknown`
+	Detail string `json:"detail,omitempty"` // what was found, or why it is not known
 	Since  string `json:"since,omitempty"`  // the first mainline kernel that has it
 	Source string `json:"source,omitempty"` // the commit or the kernel's function
 }

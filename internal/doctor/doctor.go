@@ -18,19 +18,18 @@ const Schema = "plimsoll.doctor/v1"
 
 // Report is what the doctor says.
 type Report struct {
-	Schema   string          `json:"schema"`
-	Version  string          `json:"version"`
-	Kernel   string          `json:"kernel"`
-	Root     string          `json:"cgroup_root"`
-	Features cgroup.Features `json:"features"`
-	Policies []Outlook       `json:"policies"`
-	// Priority is how online work can be preferred to offline work here, and Preferred what mechanism auto comes to.
-	Priority     []policy.Verdict   `json:"priority"`
-	Preferred    strategy.Mechanism `json:"priority_auto"`
-	PreferredWhy string             `json:"priority_auto_why"`
-	Configured   *Choice            `json:"priority_configured,omitempty"` // nil: no configuration was given
-	Advice       []string           `json:"advice"`
-	Runtimes     *Suspects          `json:"runtimes,omitempty"` // nil: no container could be looked at
+	Schema       string             `json:"schema"`
+	Version      string             `json:"version"`                       // of Plimsoll
+	Kernel       string             `json:"kernel"`                        // the release of Linux
+	Root         string             `json:"cgroup_root"`                   // where the control groups are mounted
+	Features     cgroup.Features    `json:"features"`                      // what the kernel and the mount can do
+	Policies     []Outlook          `json:"policies"`                      // what each policy comes to here
+	Priority     []policy.Verdict   `json:"priority"`                      // the mechanisms that put online work before offline work
+	Preferred    strategy.Mechanism `json:"priority_auto"`                 // the mechanism that `auto` comes to
+	PreferredWhy string             `json:"priority_auto_why"`             // why this one
+	Configured   *Choice            `json:"priority_configured,omitempty"` // what `--config` asks for; absent: no configuration was given
+	Advice       []string           `json:"advice"`                        // what to do, in words
+	Runtimes     *Suspects          `json:"runtimes,omitempty"`            // whether containers can use a burst; absent: none could be looked at
 }
 
 // The features that are probed beside those of package cgroup, and are judged here.
@@ -50,9 +49,9 @@ func Refills(found cgroup.Features) bool {
 
 // Choice is the mechanism that a configuration requests, and the one that this kernel can use.
 type Choice struct {
-	Asked     strategy.Mechanism `json:"asked"`
-	Mechanism strategy.Mechanism `json:"mechanism"`
-	Why       string             `json:"why"`
+	Asked     strategy.Mechanism `json:"asked"`     // the mechanism that the configuration asks for
+	Mechanism strategy.Mechanism `json:"mechanism"` // the mechanism that this kernel can use
+	Why       string             `json:"why"`       // why this one
 }
 
 // Judge says what the agent would make of a configuration.
@@ -66,9 +65,9 @@ func Judge(asked strategy.Colocation, machine policy.Machine) *Choice {
 
 // Outlook is what a policy comes to on this machine.
 type Outlook struct {
-	Policy  strategy.Policy `json:"policy"`
-	Works   bool            `json:"works"` // it can change something
-	Meaning []string        `json:"meaning"`
+	Policy  strategy.Policy `json:"policy"`  // the policy
+	Works   bool            `json:"works"`   // it can change something
+	Meaning []string        `json:"meaning"` // what it does here, in words
 }
 
 // Examine draws the conclusions.

@@ -11,16 +11,16 @@ const mostSuspects = 10 // containers that are named
 
 // Suspect is a container whose runtimes cannot use a burst.
 type Suspect struct {
-	Name        string             `json:"name"`
-	Cgroup      string             `json:"cgroup"`
-	Parallelism report.Parallelism `json:"parallelism"`
+	Name        string             `json:"name"`        // as in the status
+	Cgroup      string             `json:"cgroup"`      // the path of its control group
+	Parallelism report.Parallelism `json:"parallelism"` // why it cannot use a burst
 }
 
 // Suspects is what doctor says of the runtimes on this node.
 type Suspects struct {
-	Looked int       `json:"containers_looked_at"` // those with a limit and a known runtime
-	Left   int       `json:"containers_left_out"`  // the node has too many, or it took too long
-	List   []Suspect `json:"burst_unusable"`
+	Looked int       `json:"containers_looked_at"` // containers with a limit and a known runtime
+	Left   int       `json:"containers_left_out"`  // containers that were not looked at: the node has too many, or it took too long
+	List   []Suspect `json:"burst_unusable"`       // containers whose runtimes cannot use a burst
 }
 
 // text writes the section of doctor.

@@ -14,71 +14,71 @@ const Schema = "plimsoll.demo/v1"
 // Result is what an experiment found.
 type Result struct {
 	Schema     string       `json:"schema"`
-	Conditions Conditions   `json:"conditions"`
-	Modes      []ModeResult `json:"modes"`
+	Conditions Conditions   `json:"conditions"` // under which it was measured
+	Modes      []ModeResult `json:"modes"`      // a mode each
 }
 
 // Conditions say under which the result was found.
 type Conditions struct {
-	Version     string  `json:"version"`
-	Kernel      string  `json:"kernel"`
-	Cgroup      string  `json:"cgroup"`
-	CPUs        int     `json:"cpus"`
-	Limit       float64 `json:"limit_cpus"`
-	Utilization float64 `json:"utilization"` // aimed at, of the limit
-	Rate        float64 `json:"requests_per_second"`
-	Work        float64 `json:"work_ms"` // CPU time of a request, calibrated
-	Seconds     float64 `json:"seconds_per_mode"`
-	Rounds      int     `json:"rounds"`
-	Seed        uint64  `json:"seed"`
-	CanBurst    bool    `json:"kernel_burst"`    // the kernel has the burst buffer
-	Loaded      bool    `json:"loaded"`          // offline work kept every CPU busy
-	Behind      bool    `json:"cpu_idle"`        // and the kernel kept it behind all else
-	Exact       bool    `json:"throttle_events"` // time lost is the sum of throttle events, else it is from counters
+	Version     string  `json:"version"`             // of Plimsoll
+	Kernel      string  `json:"kernel"`              // the release of Linux
+	Cgroup      string  `json:"cgroup"`              // `v1` or `v2`
+	CPUs        int     `json:"cpus"`                // of the machine
+	Limit       float64 `json:"limit_cpus"`          // of the service
+	Utilization float64 `json:"utilization"`         // aimed at, of the limit
+	Rate        float64 `json:"requests_per_second"` // requests that were sent
+	Work        float64 `json:"work_ms"`             // CPU time of a request, calibrated
+	Seconds     float64 `json:"seconds_per_mode"`    // how long each mode was measured
+	Rounds      int     `json:"rounds"`              // in how many turns
+	Seed        uint64  `json:"seed"`                // of the arrivals and of the order of modes
+	CanBurst    bool    `json:"kernel_burst"`        // the kernel has the burst buffer
+	Loaded      bool    `json:"loaded"`              // offline work kept every CPU busy
+	Behind      bool    `json:"cpu_idle"`            // and the kernel kept it behind all else
+	Exact       bool    `json:"throttle_events"`     // time lost is the sum of throttle events; else it is from counters
 }
 
 // ModeResult is one mode, all rounds pooled.
 type ModeResult struct {
-	Name           string       `json:"name"`
-	P50            float64      `json:"p50_ms"`
-	P90            float64      `json:"p90_ms"`
-	P99            float64      `json:"p99_ms"`
-	Mean           float64      `json:"mean_ms"`
-	ThrottledRatio float64      `json:"throttled_ratio"` // throttled periods of all periods in which the group was runnable
-	CPUs           float64      `json:"cpu_cores"`       // mean
-	Requests       int          `json:"requests"`
-	Errors         int          `json:"errors"`
-	Cause          string       `json:"first_error,omitempty"`
-	Max            float64      `json:"max_ms"`
-	Lost           float64      `json:"throttled_wall_seconds"`
-	Ended          int64        `json:"throttles"` // that ended, early or not; 0 without throttle events
-	Seconds        float64      `json:"measured_seconds"`
-	Writes         int64        `json:"writes"` // of the agent
-	Burst          float64      `json:"burst_cpu_seconds"`
-	Work           float64      `json:"cpu_ms_per_request"`
-	NodeUse        float64      `json:"node_use_cpus"`
-	Offline        float64      `json:"offline_use_cpus"`  // the part of it that was offline work
-	GaveBack       float64      `json:"gave_back_seconds"` // the longest that a raised quota outlived the last answer of a round
-	Late           float64      `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
-	Percentiles    []Percentile `json:"percentiles"`
-	Rounds         []Round      `json:"rounds"`
+	Name           string       `json:"name"`                   // of the mode: a policy, or `unlimited`
+	P50            float64      `json:"p50_ms"`                 // the median response time of all rounds together
+	P90            float64      `json:"p90_ms"`                 // the 90th percentile
+	P99            float64      `json:"p99_ms"`                 // the 99th percentile
+	Mean           float64      `json:"mean_ms"`                // the mean
+	ThrottledRatio float64      `json:"throttled_ratio"`        // throttled periods of all periods in which the group was runnable, 0 to 1
+	CPUs           float64      `json:"cpu_cores"`              // CPUs used, the mean
+	Requests       int          `json:"requests"`               // requests that were answered
+	Errors         int          `json:"errors"`                 // requests that failed
+	Cause          string       `json:"first_error,omitempty"`  // why the first of these failed
+	Max            float64      `json:"max_ms"`                 // the longest response time
+	Lost           float64      `json:"throttled_wall_seconds"` // wall time throttled
+	Ended          int64        `json:"throttles"`              // throttles that ended, early or not; 0 without throttle events
+	Seconds        float64      `json:"measured_seconds"`       // how long it was measured
+	Writes         int64        `json:"writes"`                 // writes of the agent
+	Burst          float64      `json:"burst_cpu_seconds"`      // CPU time of saved quota used
+	Work           float64      `json:"cpu_ms_per_request"`     // CPU time used / requests
+	NodeUse        float64      `json:"node_use_cpus"`          // CPUs used of the machine
+	Offline        float64      `json:"offline_use_cpus"`       // the part of it that was offline work
+	GaveBack       float64      `json:"gave_back_seconds"`      // the longest that a raised quota outlived the last answer of a round
+	Late           float64      `json:"generator_late_ms"`      // the most that a request was sent late; part of its response time
+	Percentiles    []Percentile `json:"percentiles"`            // the distribution of response times
+	Rounds         []Round      `json:"rounds"`                 // a round each
 
 	latencies [][]float64 // of each round, in milliseconds
 }
 
 // Percentile is one point of the distribution of latencies.
 type Percentile struct {
-	Percent float64 `json:"p"`
-	Latency float64 `json:"ms"`
+	Percent float64 `json:"p"`  // the percentile
+	Latency float64 `json:"ms"` // the response time
 }
 
 // Round is one mode in one round.
 type Round struct {
-	P99            float64 `json:"p99_ms"`
-	ThrottledRatio float64 `json:"throttled_ratio"`
-	CPUs           float64 `json:"cpu_cores"`
-	Requests       int     `json:"requests"`
-	Errors         int     `json:"errors"`
+	P99            float64 `json:"p99_ms"`          // the 99th percentile of response times
+	ThrottledRatio float64 `json:"throttled_ratio"` // throttled periods of all periods in which the group was runnable, 0 to 1
+	CPUs           float64 `json:"cpu_cores"`       // CPUs used, the mean
+	Requests       int     `json:"requests"`        // requests that were answered
+	Errors         int     `json:"errors"`          // requests that failed
 }
 
 // Mode finds a mode by name; nil where it was not measured.

@@ -95,23 +95,21 @@ func (v Value) Number() (int64, error) {
 // Set reads a list of CPUs back.
 func (v Value) Set() (cpu.Set, error) { return cpu.ParseSet(string(v)) }
 
-// Change is one thing to do. From is what the decision was based on: if the knob no longer holds it, somebody
-// else wrote and nothing is done.
+// Change is one value to write. Where the file does not hold `from` any more, another program wrote it, and nothing is
+// done.
 type Change struct {
-	Cgroup workload.ID `json:"cgroup"`
-	Knob   Knob        `json:"knob"`
-	From   Value       `json:"from"`
-	To     Value       `json:"to"`
-	Min    Value       `json:"-"` // the range that this owner may ever write here; journalled once
-	Max    Value       `json:"-"`
-	Why    string      `json:"why"`
-	// Restore marks a change back to the baseline: after it, nothing of ours stands in the file.
-	Restore bool `json:"restore,omitempty"`
-	// Refill marks the rewrite of an unchanged burst, which is made for what it does besides: it refills the group's
-	// runtime and ends a throttle.
+	Cgroup  workload.ID `json:"cgroup"` // the group
+	Knob    Knob        `json:"knob"`   // which file: `quota`, `burst`, `idle`, `cpus` ...
+	From    Value       `json:"from"`   // what the file holds, such as `50ms`, `max`, `1` or `0-3`
+	To      Value       `json:"to"`     // what it is to hold
+	Min     Value       `json:"-"`      // the range that this owner may ever write here; journalled once
+	Max     Value       `json:"-"`
+	Why     string      `json:"why"`               // the reason
+	Restore bool        `json:"restore,omitempty"` // it puts the owner's value back: after it, nothing of Plimsoll's is in the file
+	// a burst that is written unchanged, for what that does besides: it refills the group's runtime and ends a
+	// throttle
 	Refill bool `json:"refill,omitempty"`
-	// Repair marks a change to what the owner declares, whose own write was refused or undone: it is the owner's value, and
-	// nothing is to be put back after it.
+	// it writes what the owner declares, whose own write was refused or undone: nothing is to be put back after it
 	Repair bool `json:"repair,omitempty"`
 }
 

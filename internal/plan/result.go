@@ -20,9 +20,9 @@ func Outcomes() []Outcome { return []Outcome{Applied, Clamped, Refused, Trampled
 
 // Result is one change and what became of it.
 type Result struct {
-	Change  Change    `json:"change"`
-	Outcome Outcome   `json:"outcome"`
-	InForce Value     `json:"in_force,omitempty"` // read back after the write
-	Err     string    `json:"error,omitempty"`
-	At      time.Time `json:"at"`
+	Change  Change    `json:"change"`             // what was tried
+	Outcome Outcome   `json:"outcome"`            // what became of it (Outcomes of a write)
+	InForce Value     `json:"in_force,omitempty"` // what the file held after the write
+	Err     string    `json:"error,omitempty"`    // why it failed
+	At      time.Time `json:"at"`                 // when
 }

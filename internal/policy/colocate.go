@@ -77,9 +77,9 @@ type Machine struct {
 
 // Verdict is what a mechanism's preflight found.
 type Verdict struct {
-	Mechanism strategy.Mechanism `json:"mechanism"`
-	Usable    bool               `json:"usable"`
-	Why       string             `json:"why"`
+	Mechanism strategy.Mechanism `json:"mechanism"` // its name
+	Usable    bool               `json:"usable"`    // this machine has it
+	Why       string             `json:"why"`       // why, or why not
 }
 
 // driver is one way to make the kernel run online tasks before offline ones: whether the machine supports it, and which

@@ -14,43 +14,44 @@ const AdviceSchema = "plimsoll.advice/v1"
 
 // Advice says what a node's containers may burst, and what limits they need. Bursts are in quotas, limits in CPUs.
 type Advice struct {
-	Schema     string        `json:"schema"`
-	Target     float64       `json:"target"`         // P(WCET = 1 period) to be kept
-	Tolerated  float64       `json:"throttled_most"` // share of periods that may be throttled
-	MostBurst  float64       `json:"kernel_burst"`   // what the kernel grants
-	CPUs       float64       `json:"cpus"`
-	Count      int           `json:"containers"`
-	Committed  float64       `json:"committed"` // sum of limits / CPUs
-	Stable     bool          `json:"stable"`    // false: more is wanted than the limits or the node have, and only kinds say something
-	Largest    Quotas        `json:"burst_largest"`
-	Granted    float64       `json:"burst_granted"`
-	Miss       float64       `json:"p_miss"`
-	MissCI     [2]float64    `json:"p_miss_ci95"`
-	MostPods   *int          `json:"most_containers,omitempty"` // like it; where all are of one kind
-	Sure       *float64      `json:"sure,omitempty"`            // share of resampled recordings that keep the target; where all are of one kind
+	Schema    string     `json:"schema"`
+	Target    float64    `json:"target"`                    // P(WCET = 1 period) to keep, as asked
+	Tolerated float64    `json:"throttled_most"`            // share of periods that may be throttled, as asked
+	MostBurst float64    `json:"kernel_burst"`              // the most burst that the kernel grants, as asked
+	CPUs      float64    `json:"cpus"`                      // of the node
+	Count     int        `json:"containers"`                // containers on the node
+	Committed float64    `json:"committed"`                 // sum of the limits / CPUs
+	Stable    bool       `json:"stable"`                    // false: the mean demand exceeds the limits or the CPUs, and only `kinds` is of use
+	Largest   Quotas     `json:"burst_largest"`             // the largest burst that keeps the target; `null`: any
+	Granted   float64    `json:"burst_granted"`             // what of it the kernel grants
+	Miss      float64    `json:"p_miss"`                    // P(WCET > 1 period) with the burst that is granted
+	MissCI    [2]float64 `json:"p_miss_ci95"`               // the interval of 95 %
+	MostPods  *int       `json:"most_containers,omitempty"` // how many like it keep the target; absent where they are of several kinds
+	Sure      *float64   `json:"sure,omitempty"`            // share of resampled recordings that keep the target; absent where they are of several kinds
+	// correlation of the demands from which on the target is not kept; 1: it always is, 0: there is no room
 	TurningRho float64       `json:"turning_rho"`
-	Kinds      []AdvisedKind `json:"kinds"`
-	Period     time.Duration `json:"period_ns"`
-	Periods    int           `json:"periods"`
-	Conditions []string      `json:"conditions"`
+	Kinds      []AdvisedKind `json:"kinds"`      // a recording each
+	Period     time.Duration `json:"period_ns"`  // of the recording
+	Periods    int           `json:"periods"`    // of the shortest recording
+	Conditions []string      `json:"conditions"` // under which the figures hold
 }
 
 // AdvisedKind is one recorded container, and how many like it there are.
 type AdvisedKind struct {
-	Name             string  `json:"name"`
-	Count            int     `json:"count"`
-	Limit            float64 `json:"limit_cpus"`
-	Mean             float64 `json:"mean_cpus"`
-	Saturated        bool    `json:"saturated"` // it wants more than its limit on average
-	ThrottledWithout float64 `json:"throttled_without"`
-	ThrottledWith    float64 `json:"throttled_with"`
-	DelayWithout     float64 `json:"mean_delay_periods_without"`
-	DelayWith        float64 `json:"mean_delay_periods"`
-	Needed           float64 `json:"burst_needed"`
-	Enough           bool    `json:"burst_is_enough"`
-	LimitAlone       float64 `json:"limit_without_burst_cpus"`
-	LimitBurst       float64 `json:"limit_with_burst_cpus"`
-	Saving           float64 `json:"saving_cpus"` // of all like it, against the limit of today; below 0: so much more
+	Name             string  `json:"name"`                       // of the recorded container
+	Count            int     `json:"count"`                      // how many like it there are
+	Limit            float64 `json:"limit_cpus"`                 // of today
+	Mean             float64 `json:"mean_cpus"`                  // mean demand
+	Saturated        bool    `json:"saturated"`                  // it wants more than its limit on average
+	ThrottledWithout float64 `json:"throttled_without"`          // share of its periods that are throttled without a burst, 0 to 1
+	ThrottledWith    float64 `json:"throttled_with"`             // the same with the burst that is granted
+	DelayWithout     float64 `json:"mean_delay_periods_without"` // mean delay in periods without a burst
+	DelayWith        float64 `json:"mean_delay_periods"`         // mean delay in periods with the burst that is granted
+	Needed           float64 `json:"burst_needed"`               // the burst for no more throttled periods than `throttled_most`
+	Enough           bool    `json:"burst_is_enough"`            // the kernel grants that burst
+	LimitAlone       float64 `json:"limit_without_burst_cpus"`   // the limit that would do without a burst
+	LimitBurst       float64 `json:"limit_with_burst_cpus"`      // the limit that would do with the burst that is granted
+	Saving           float64 `json:"saving_cpus"`                // CPUs that all of the kind give back, against the limit of today; below 0: they need more
 }
 
 // Quotas is a burst in quotas; without bound it is null in JSON.

@@ -15,11 +15,11 @@ const (
 
 // Plan is a dry run: what would be changed.
 type Plan struct {
-	Schema  string        `json:"schema"`
-	Changes []plan.Change `json:"changes"`
-	// Names are those of the groups by cgroup path, where they are known.
-	Names map[string]string `json:"names,omitempty"`
-	Notes []string          `json:"notes,omitempty"` // for people: what was left out, and why
+	Schema  string            `json:"schema"`
+	Changes []plan.Change     `json:"changes"`         // what would be changed, in the order in which it would be written
+	Names   map[string]string `json:"names,omitempty"` // names of groups by path, where they are known
+	// for people: globs that match no control group, and where nothing is to be changed, what is left out
+	Notes []string `json:"notes,omitempty"`
 }
 
 // NewPlan wraps changes for output.
@@ -58,7 +58,7 @@ func (p Plan) Text(w io.Writer) error {
 // Results are changes that were tried.
 type Results struct {
 	Schema  string        `json:"schema"`
-	Results []plan.Result `json:"results"`
+	Results []plan.Result `json:"results"` // changes that were tried
 }
 
 // NewResults wraps results for output.

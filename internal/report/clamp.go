@@ -9,12 +9,14 @@ import (
 // Clamp is what a pod or a container asks for and does not get, because of a bound that is not its own. Nothing is
 // wrong.
 type Clamp struct {
-	Object string `json:"object"`          // "Pod default/web", or a container's name
-	Key    string `json:"key"`             // the annotation, the label, or what it would use
+	Object string `json:"object"`          // such as `Pod default/web`, or a container's name
+	Key    string `json:"key"`             // the annotation, the label, or `CPUs above the limit`
 	Field  string `json:"field,omitempty"` // of the annotation
-	Asked  string `json:"asked"`
-	Given  string `json:"given"`
-	Bound  string `json:"bound"` // whose it is
+	Asked  string `json:"asked"`           // what it asks for
+	Given  string `json:"given"`           // what it gets
+	// whose bound it is: `annotationMaxima`, `exclusiveNamespaces`, what the pod has without its annotation, or one of
+	// the `extraCores` (for 10 s after it kept a container from more)
+	Bound string `json:"bound"`
 }
 
 // Who may write annotations chooses how many there are.

@@ -14,15 +14,16 @@ type Page interface{ Text(w io.Writer) error }
 // Cluster is what the agents of a cluster say.
 type Cluster[T Page] struct {
 	Schema string      `json:"schema"`
-	Nodes  []Answer[T] `json:"nodes"`
+	Nodes  []Answer[T] `json:"nodes"` // a node each
 }
 
 // Answer is what the agent of one node says, or why it does not.
 type Answer[T Page] struct {
-	Node   string `json:"node"`
-	Pod    string `json:"pod"`
-	Error  string `json:"error,omitempty"`
-	Answer *T     `json:"answer"` // null with an error
+	Node  string `json:"node"`            // its name
+	Pod   string `json:"pod"`             // the agent's pod
+	Error string `json:"error,omitempty"` // why there is no answer
+	// the JSON of the command on that node: of status, report, diagnose, plan or why; `null` with an error
+	Answer *T `json:"answer"`
 }
 
 // NewCluster wraps answers for output.

@@ -13,46 +13,48 @@ import (
 
 // Colocation is how online work is preferred to offline work.
 type Colocation struct {
-	Asked      strategy.Mechanism `json:"asked"`
-	Mechanism  strategy.Mechanism `json:"mechanism"` // that is used
-	Why        string             `json:"why"`
-	Mechanisms []Mechanism        `json:"mechanisms"` // that there are, and whether this machine has them
-	Knobs      []Priority         `json:"knobs"`
-	Exposed    []string           `json:"exposed,omitempty"`           // offline groups of which some online work is no sibling
-	Missing    []string           `json:"missing,omitempty"`           // groups that have no such file
-	Room       *float64           `json:"offline_room_cpus,omitempty"` // what offline work may use; nil: as much as there is
-	Ranks      []Rank             `json:"ranks"`
-	Scheduler  *Scheduler         `json:"scheduler,omitempty"` // nil: not requested
+	Asked      strategy.Mechanism `json:"asked"`      // the mechanism that the configuration asks for
+	Mechanism  strategy.Mechanism `json:"mechanism"`  // the mechanism that is used
+	Why        string             `json:"why"`        // why this one
+	Mechanisms []Mechanism        `json:"mechanisms"` // those that there are, and whether this machine has them
+	// the files that the mechanism sets, one of a group each; with `slice` and `cookie` the tasks of a group, with
+	// Group Identity also the machine's switch, `gate` of `/`
+	Knobs     []Priority `json:"knobs"`
+	Exposed   []string   `json:"exposed,omitempty"`           // offline groups that meet some online work at the weight of the group above them
+	Missing   []string   `json:"missing,omitempty"`           // groups without the file
+	Room      *float64   `json:"offline_room_cpus,omitempty"` // CPUs that offline work may use; absent while it is not bounded
+	Ranks     []Rank     `json:"ranks"`                       // the containers on each side
+	Scheduler *Scheduler `json:"scheduler,omitempty"`         // with `schedExt`: the scheduler; absent: not requested
 }
 
 // Mechanism is one way to prefer online work.
 type Mechanism struct {
-	Name   strategy.Mechanism `json:"name"`
-	Usable bool               `json:"usable"`
-	Why    string             `json:"why"`
+	Name   strategy.Mechanism `json:"name"`   // of the mechanism
+	Usable bool               `json:"usable"` // this machine has it
+	Why    string             `json:"why"`    // why, or why not
 }
 
 // Priority is a knob that the mechanism turns.
 type Priority struct {
-	Cgroup   string     `json:"cgroup"`
-	Knob     plan.Knob  `json:"knob"`
-	Want     plan.Value `json:"want"`
-	Have     plan.Value `json:"have"`
-	Original plan.Value `json:"original"`
-	InForce  bool       `json:"in_force"` // since
-	Since    time.Time  `json:"since"`
-	Resets   int64      `json:"resets"`  // times that its owner put its own value back
-	Refused  int64      `json:"refused"` // writes that were refused or overwritten
-	Foreign  bool       `json:"foreign,omitempty"`
-	Problem  string     `json:"problem,omitempty"`
+	Cgroup   string     `json:"cgroup"`            // the path of the group
+	Knob     plan.Knob  `json:"knob"`              // which file
+	Want     plan.Value `json:"want"`              // what is to be in it
+	Have     plan.Value `json:"have"`              // what is in it
+	Original plan.Value `json:"original"`          // what was in it
+	InForce  bool       `json:"in_force"`          // it holds what is wanted
+	Since    time.Time  `json:"since"`             // since when it does, or does not
+	Resets   int64      `json:"resets"`            // times that its owner put its own value back
+	Refused  int64      `json:"refused"`           // writes that were refused or overwritten
+	Foreign  bool       `json:"foreign,omitempty"` // it holds the value of another program, and is left alone
+	Problem  string     `json:"problem,omitempty"` // what is wrong, in words
 }
 
 // Rank sums up the containers on one side of the priority.
 type Rank struct {
-	Rank       strategy.Rank `json:"rank"`
-	Containers int           `json:"containers"`
-	Usage      time.Duration `json:"usage_ns"`  // CPU time used since the agent runs, also by containers that are gone
-	Used       float64       `json:"used_cpus"` // recently
+	Rank       strategy.Rank `json:"rank"`       // `online`, `offline` or `neutral`
+	Containers int           `json:"containers"` // how many
+	Usage      time.Duration `json:"usage_ns"`   // CPU time used since the agent runs, also by containers that are gone
+	Used       float64       `json:"used_cpus"`  // CPUs used in the last ten seconds
 }
 
 // InForce says whether the mechanism is in force everywhere.

@@ -14,49 +14,50 @@ const DiagnosisSchema = "plimsoll.diagnosis/v1"
 // Diagnosis says why containers were slow. Times are thread time: two threads that wait for a second are two seconds.
 type Diagnosis struct {
 	Schema     string        `json:"schema"`
-	Elapsed    time.Duration `json:"elapsed_ns"`
-	CPUs       int           `json:"cpus"`
+	Elapsed    time.Duration `json:"elapsed_ns"` // how long was measured
+	CPUs       int           `json:"cpus"`       // of the machine
 	Containers []Diagnosed   `json:"containers"` // the largest shortfall first
-	Overhead   Overhead      `json:"overhead"`
-	Notes      []string      `json:"notes"` // what this kernel cannot tell, and what was lost
+	Overhead   Overhead      `json:"overhead"`   // what the measurement cost
+	Notes      []string      `json:"notes"`      // what this kernel cannot tell, and what was lost
 }
 
 // Diagnosed is one container. Received and all of Waits are Wanted.
 type Diagnosed struct {
-	Name       string         `json:"name"`
-	Cgroup     string         `json:"cgroup"`
-	Reserved   *float64       `json:"reserved_cpus"`  // null: unknown
-	Limit      *float64       `json:"limit_cpus"`     // its own; null: none
-	PodLimit   *float64       `json:"pod_limit_cpus"` // the lowest above it; null: none
-	Wanted     time.Duration  `json:"wanted_ns"`      // ran, was runnable, or throttled
-	Received   time.Duration  `json:"received_ns"`
-	Used       *float64       `json:"cpu_utilisation"`    // received of reserved; null where that is not known
-	Short      *time.Duration `json:"shortfall_ns"`       // of what was wanted and reserved, not received; per 100 ms, summed
+	Name     string        `json:"name"`            // as in the status
+	Cgroup   string        `json:"cgroup"`          // the path of its control group
+	Reserved *float64      `json:"reserved_cpus"`   // CPUs that are reserved; `null`: not known
+	Limit    *float64      `json:"limit_cpus"`      // its own; `null`: none
+	PodLimit *float64      `json:"pod_limit_cpus"`  // the lowest limit of the groups above it; `null`: none
+	Wanted   time.Duration `json:"wanted_ns"`       // the sum of `received_ns` and all `time_ns` of `waits`
+	Received time.Duration `json:"received_ns"`     // what it ran
+	Used     *float64      `json:"cpu_utilisation"` // received / reserved; `null` where nothing is reserved
+	// of what was wanted and reserved, not received; per 100 ms, summed; `null` where nothing is reserved
+	Short      *time.Duration `json:"shortfall_ns"`
 	Waits      []Wait         `json:"waits"`              // by cause, the longest first
 	Neighbours []Neighbour    `json:"neighbours"`         // the groups that had the CPU, the longest first
-	Beside     time.Duration  `json:"sibling_busy_ns"`    // of Received: the core's other thread ran another group
-	Requests   *Requests      `json:"requests,omitempty"` // with --requests
-	Verdict    string         `json:"verdict"`
-	Next       string         `json:"next"`
-	// Parallelism is nil where the container has no limit, or no process of a known runtime.
+	Beside     time.Duration  `json:"sibling_busy_ns"`    // of `received_ns`: the core's other hardware thread ran another group
+	Requests   *Requests      `json:"requests,omitempty"` // of this measurement; absent without `--requests`
+	Verdict    string         `json:"verdict"`            // in words
+	Next       string         `json:"next"`               // what to do, in words
+	// whether its runtimes can use a burst; absent where there is no limit, or no process of a known runtime
 	Parallelism *Parallelism `json:"parallelism,omitempty"`
 }
 
 // Wait is the time that one cause took.
 type Wait struct {
-	Cause Cause         `json:"cause"`
-	Time  time.Duration `json:"time_ns"`
+	Cause Cause         `json:"cause"`        // what took the time, as in diagnose
+	Time  time.Duration `json:"time_ns"`      // thread time
 	Short time.Duration `json:"shortfall_ns"` // its part of the shortfall
 }
 
 // Neighbour is a group that was in the way.
 type Neighbour struct {
-	Name    string        `json:"name"`
-	Cgroup  string        `json:"cgroup,omitempty"`
-	Time    time.Duration `json:"time_ns"`
-	Phantom time.Duration `json:"phantom_ns"` // of it: a CPU that the container may use was idle
-	Forced  time.Duration `json:"forced_ns"`  // of it: the neighbour had its share on other CPUs
-	Waking  time.Duration `json:"waking_ns"`  // of it: the container woke while a slice was running
+	Name    string        `json:"name"`             // which group was in the way
+	Cgroup  string        `json:"cgroup,omitempty"` // its path
+	Time    time.Duration `json:"time_ns"`          // for how long
+	Phantom time.Duration `json:"phantom_ns"`       // of it: a CPU that the container may use was idle (phantom CPU time)
+	Forced  time.Duration `json:"forced_ns"`        // of it: the neighbour had its reserved CPUs elsewhere (forced run-queue sharing)
+	Waking  time.Duration `json:"waking_ns"`        // of it: the container woke up while a slice of the neighbour was running
 }
 
 // Cause is the reason why a container's threads waited for a CPU.
@@ -108,14 +109,14 @@ func (c Cause) words() (text, mark string) {
 
 // Overhead is what the measurement cost.
 type Overhead struct {
-	Uncounted bool          `json:"uncounted,omitempty"` // the programs' part is not known, and 0 below
-	Switches  int64         `json:"switches"`
-	PerSwitch time.Duration `json:"per_switch_ns"`      // of the program at a switch, its measurement included
-	Programs  time.Duration `json:"programs_cpu_ns"`    // of all programs
-	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`    // of this process
-	Share     float64       `json:"share_of_machine"`   // both, of the CPU time of all CPUs
-	Lost      int64         `json:"threads_not_seen"`   // the table was full
-	Unpaired  int64         `json:"waits_without_name"` // waits without a noted neighbour: the table was full
+	Uncounted bool          `json:"uncounted,omitempty"` // without CAP_SYS_ADMIN: what the programs took is not known, and 0 in these fields
+	Switches  int64         `json:"switches"`            // context switches of the machine
+	PerSwitch time.Duration `json:"per_switch_ns"`       // what the program took at a switch, the kernel's measuring of it included
+	Programs  time.Duration `json:"programs_cpu_ns"`     // CPU time of all programs
+	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`     // CPU time of this process
+	Share     float64       `json:"share_of_machine"`    // both, of the CPU time of all CPUs
+	Lost      int64         `json:"threads_not_seen"`    // threads for which the table had no room
+	Unpaired  int64         `json:"waits_without_name"`  // waits without a known neighbour: the table was full
 }
 
 func (h Overhead) line() string {

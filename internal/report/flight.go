@@ -4,13 +4,13 @@ import "fmt"
 
 // Flight is the state of the flight recorder, which keeps the periods of all containers on disk.
 type Flight struct {
-	Dir     string `json:"dir"`
-	Files   int    `json:"files"`
-	Bytes   int64  `json:"bytes"`
-	Written int64  `json:"written_periods"`
-	Dropped int64  `json:"dropped_periods"` // the disk was full or failing, or the writer was behind
-	Lost    int64  `json:"lost_periods"`    // for which the kernel's ring had no room
-	Damaged int64  `json:"damaged_files"`
+	Dir     string `json:"dir"`             // the folder
+	Files   int    `json:"files"`           // how many files
+	Bytes   int64  `json:"bytes"`           // their size
+	Written int64  `json:"written_periods"` // periods of containers that were written
+	Dropped int64  `json:"dropped_periods"` // periods that were not written: the disk was full, failed or was too slow
+	Lost    int64  `json:"lost_periods"`    // periods for which the kernel's ring had no room
+	Damaged int64  `json:"damaged_files"`   // files that could not be read when they were merged
 	Fault   string `json:"error,omitempty"` // why nothing is written now
 }
 

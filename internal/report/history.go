@@ -13,56 +13,58 @@ const HistorySchema = "plimsoll.history/v1"
 // History is what the flight recorder has of a time.
 type History struct {
 	Schema     string             `json:"schema"`
-	From       time.Time          `json:"from"`
-	To         time.Time          `json:"to"`
-	Dir        string             `json:"dir"`
-	Files      int                `json:"files"`
-	Containers []HistoryContainer `json:"containers"`
-	Gaps       []Gap              `json:"gaps"`         // of this time, in which nothing was recorded
-	Lost       int64              `json:"lost_periods"` // in the files of this time
-	Warnings   []string           `json:"warnings"`
-	Minutely   bool               `json:"-"` // the text has a row for each minute
+	From       time.Time          `json:"from"`       // the begin of the time
+	To         time.Time          `json:"to"`         // the end of the time
+	Dir        string             `json:"dir"`        // the folder of the record
+	Files      int                `json:"files"`      // files that were read
+	Containers []HistoryContainer `json:"containers"` // those that were asked for
+	// times in which nothing was recorded; in a minute that is in no gap and not listed, the container slept
+	Gaps     []Gap    `json:"gaps"`
+	Lost     int64    `json:"lost_periods"` // periods that are missing in the files
+	Warnings []string `json:"warnings"`     // what is missing in the record, in words
+	Minutely bool     `json:"-"`            // the text has a row for each minute
 }
 
 // HistoryContainer is one container of a History.
 type HistoryContainer struct {
-	Cgroup    string          `json:"cgroup"`
-	ID        string          `json:"container_id,omitempty"`
-	Namespace string          `json:"namespace,omitempty"`
-	Pod       string          `json:"pod,omitempty"`
-	Container string          `json:"container,omitempty"`
-	Name      string          `json:"name"`
-	Figures   HistoryFigures  `json:"figures"`
-	Minutes   []HistoryMinute `json:"minutes"`
+	Cgroup    string          `json:"cgroup"`                 // the path of its control group
+	ID        string          `json:"container_id,omitempty"` // of the container
+	Namespace string          `json:"namespace,omitempty"`    // of its pod
+	Pod       string          `json:"pod,omitempty"`          // the name of its pod
+	Container string          `json:"container,omitempty"`    // its name in the pod
+	Name      string          `json:"name"`                   // as in the status
+	Figures   HistoryFigures  `json:"figures"`                // of the whole time
+	Minutes   []HistoryMinute `json:"minutes"`                // of each minute in which it did not sleep
 }
 
 // HistoryMinute is one minute of a container. In a minute of a History that is in no gap and has none, it slept.
 type HistoryMinute struct {
-	Start time.Time `json:"start"`
+	Start time.Time `json:"start"` // the begin of the minute
 	HistoryFigures
 }
 
-// HistoryFigures are those of one minute, or of all that are recorded.
+// HistoryFigures are those of one minute, or of the whole time.
 type HistoryFigures struct {
-	Limit     *float64      `json:"limit_cpus"` // as declared, the last; null: none, or not known
-	Quota     float64       `json:"most_quota_cpus"`
-	Mean      float64       `json:"mean_cpus"` // of the recorded time
-	Peak      float64       `json:"peak_cpus"` // of one period
-	Used      time.Duration `json:"used_ns"`
-	Throttled time.Duration `json:"throttled_wall_ns"`
-	Throttles int64         `json:"throttles"`
-	Refills   int64         `json:"refills"`
-	Periods   int64         `json:"periods"` // in which it was not asleep
+	Limit     *float64      `json:"limit_cpus"`        // the declared limit, the last; `null`: none, or not known
+	Quota     float64       `json:"most_quota_cpus"`   // the largest quota in force
+	Mean      float64       `json:"mean_cpus"`         // CPUs used, the mean of the recorded time
+	Peak      float64       `json:"peak_cpus"`         // CPUs used, the most in one period
+	Used      time.Duration `json:"used_ns"`           // CPU time used
+	Throttled time.Duration `json:"throttled_wall_ns"` // wall time throttled
+	Throttles int64         `json:"throttles"`         // throttles that began
+	Refills   int64         `json:"refills"`           // refills that had an effect
+	Periods   int64         `json:"periods"`           // periods in which it did not sleep
 
-	Requests *HistoryRequests `json:"requests,omitempty"` // nil: not measured
-	Waits    *HistoryWaits    `json:"waits,omitempty"`    // nil: not measured
+	Requests *HistoryRequests `json:"requests,omitempty"` // absent without `run --requests`
+	Waits    *HistoryWaits    `json:"waits,omitempty"`    // absent without `run --waits`
 }
 
 // HistoryWaits are the waits of a time that are over, in thread time.
 type HistoryWaits struct {
-	Wanted   time.Duration           `json:"wanted_ns"`
-	Received time.Duration           `json:"received_ns"`
-	Causes   map[Cause]time.Duration `json:"causes_ns"` // those that took any
+	Wanted   time.Duration `json:"wanted_ns"`   // thread time that it ran, was runnable or throttled
+	Received time.Duration `json:"received_ns"` // thread time that it ran
+	// thread time that it waited, by cause as in diagnose; those that took any
+	Causes map[Cause]time.Duration `json:"causes_ns"`
 }
 
 // Add adds those of another minute.
@@ -100,12 +102,13 @@ func (w *HistoryWaits) cells() []string {
 
 // HistoryRequests are those that a container answered in a time.
 type HistoryRequests struct {
-	Answered    int64         `json:"answered"`
-	Doubtful    int64         `json:"doubtful"`           // on connections that carry several at a time; in no time
-	Response    *Quantiles    `json:"response"`           // of the worst minute, each; nil: cannot be told, or nothing came
-	Unthrottled time.Duration `json:"unthrottled_p99_ns"` // of that minute, without throttled time; 0: not known
-	Time        time.Duration `json:"time_ns"`
-	Throttled   time.Duration `json:"throttled_ns"` // of it
+	Answered int64 `json:"answered"` // requests that were answered
+	Doubtful int64 `json:"doubtful"` // requests on connections that carry several at a time; in no time
+	// of one minute; over more, each is that of its worst minute; `null`: not known, or nothing came
+	Response    *Quantiles    `json:"response"`
+	Unthrottled time.Duration `json:"unthrottled_p99_ns"` // the 99th percentile of that minute without throttled time; 0: not known
+	Time        time.Duration `json:"time_ns"`            // of all responses
+	Throttled   time.Duration `json:"throttled_ns"`       // of it: the container was throttled by its own limit
 }
 
 // Add adds those of another minute.
@@ -147,8 +150,8 @@ func (r *HistoryRequests) cells() []string {
 
 // Gap is a time in which nothing was recorded.
 type Gap struct {
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
+	From time.Time `json:"from"` // the begin of the gap
+	To   time.Time `json:"to"`   // the end of the gap
 }
 
 // Text writes it for people.

@@ -7,35 +7,37 @@ import (
 
 // Kubernetes is the state of the connection to the API server.
 type Kubernetes struct {
-	Node      string `json:"node"`
-	Reachable bool   `json:"reachable"`
-	Fault     string `json:"error,omitempty"` // why it is not
-	Ready     bool   `json:"ready"`           // everything was listed at least once: until then no pod is burst
-	Pods      int    `json:"pods"`            // that the API server listed
+	Node      string `json:"node"`            // the name of the node
+	Reachable bool   `json:"reachable"`       // the API server answers
+	Fault     string `json:"error,omitempty"` // why it does not
+	Ready     bool   `json:"ready"`           // everything was listed at least once: until then no pod may burst
+	Pods      int    `json:"pods"`            // pods that the API server listed
 	Matched   int    `json:"pods_matched"`    // of these, those with control groups
 
 	ConfigMaps []ConfigMap `json:"configmaps,omitempty"` // that are read; of each key, the first that has it counts
 
-	Rejected      []Rejected `json:"rejected,omitempty"` // fields of annotations, labels and ConfigMaps that cannot be taken as they stand now: the first 200
-	RejectedNow   int        `json:"rejected_now"`       // all of them
-	RejectedTotal int64      `json:"rejected_total"`     // since the start
-	EventsDropped int64      `json:"events_dropped"`     // Events that were not made, because there were too many, since the start
+	// fields of annotations, labels and ConfigMaps that cannot be taken as they stand, the first 200; also among the
+	// `problems`
+	Rejected      []Rejected `json:"rejected,omitempty"`
+	RejectedNow   int        `json:"rejected_now"`   // all of them
+	RejectedTotal int64      `json:"rejected_total"` // how many there were since the start
+	EventsDropped int64      `json:"events_dropped"` // Events that were not made since the start, because there were too many
 }
 
 // ConfigMap is one that is read.
 type ConfigMap struct {
-	Name  string `json:"name"` // NAMESPACE/NAME
-	There bool   `json:"there"`
+	Name  string `json:"name"`  // NAMESPACE/NAME
+	There bool   `json:"there"` // the ConfigMap is there
 }
 
 // Rejected is a field of a Kubernetes object that cannot be taken. Its last good value stays in force; without one it
 // counts as absent.
 type Rejected struct {
-	Object string `json:"object"` // "Pod default/web"
-	Key    string `json:"key"`    // of the ConfigMap, or the name of the annotation or label
-	Field  string `json:"field,omitempty"`
-	Fault  string `json:"error"`
-	Hint   string `json:"hint,omitempty"`
+	Object string `json:"object"`          // such as `Pod default/web`
+	Key    string `json:"key"`             // of the ConfigMap, or the name of the annotation or label
+	Field  string `json:"field,omitempty"` // in the value of the key
+	Fault  string `json:"error"`           // what is wrong
+	Hint   string `json:"hint,omitempty"`  // what to do
 }
 
 // Status describes only so many rejected fields: authors of annotations determine their number and their texts.

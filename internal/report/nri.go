@@ -7,14 +7,14 @@ import (
 
 // NRI is the state of the connection to the container runtime, which asks before it changes a limit.
 type NRI struct {
-	Socket    string `json:"socket"`
-	Connected bool   `json:"connected"`
-	Runtime   string `json:"runtime,omitempty"`
-	Fault     string `json:"error,omitempty"` // why it is not connected
-	Asked     int64  `json:"asked"`           // changes that the runtime announced, since the start
-	Prepared  int64  `json:"prepared"`        // of these, those before which bursts or raised quotas were restored
-	Late      int64  `json:"late"`            // of these, those that were answered before that was done
-	Lost      int64  `json:"lost"`            // connections that ended
+	Socket    string `json:"socket"`            // where the runtime listens
+	Connected bool   `json:"connected"`         // the container runtime is connected
+	Runtime   string `json:"runtime,omitempty"` // which runtime it is
+	Fault     string `json:"error,omitempty"`   // why it is not connected
+	Asked     int64  `json:"asked"`             // changes of a limit that the runtime announced, since the start
+	Prepared  int64  `json:"prepared"`          // of these, those before which bursts or raised quotas were put back
+	Late      int64  `json:"late"`              // of these, those that were answered before that was done
+	Lost      int64  `json:"lost"`              // connections that ended
 }
 
 // line is "containerd v2.2.9 asks before it changes a limit; 3 times, prepared for it 2 times".

@@ -3,28 +3,29 @@ package report
 // Parallelism says how many threads the language runtimes of a container run at once, and whether a burst can give more
 // CPUs than these threads can use.
 type Parallelism struct {
-	Limit     float64          `json:"limit_cpus"`
-	Burst     float64          `json:"burst_cpus"` // the most CPUs that a burst can give in one period
-	BurstFrom string           `json:"burst_from"`
-	Proposed  bool             `json:"burst_proposed"` // nothing lets it burst now: Burst is what policy auto would give
-	Threads   *int             `json:"parallelism"`    // all runtimes together, on the CPUs that they may use; null: not known
-	Unusable  bool             `json:"burst_unusable"` // Burst is more than Threads can use
-	Runtimes  []RuntimeProcess `json:"runtimes"`       // the one that used most CPU time first
-	Others    int              `json:"other_processes"`
-	Unread    int              `json:"unread_processes"` // not looked at: there were too many, or it took too long
-	Verdict   string           `json:"verdict"`          // "" where there is nothing to say
-	Next      string           `json:"next"`
+	Limit     float64 `json:"limit_cpus"`     // the declared limit
+	Burst     float64 `json:"burst_cpus"`     // the most CPUs that a burst can give in one period
+	BurstFrom string  `json:"burst_from"`     // why so many
+	Proposed  bool    `json:"burst_proposed"` // nothing lets it burst now: `burst_cpus` is what `auto` would give
+	Threads   *int    `json:"parallelism"`    // threads of all its runtimes together, on the CPUs that they may use; `null`: not known
+	// a tenth of `burst_cpus` or more finds no thread, and most of the CPU time is not used by `other_processes`
+	Unusable bool             `json:"burst_unusable"`
+	Runtimes []RuntimeProcess `json:"runtimes"`         // the one that used most CPU time first
+	Others   int              `json:"other_processes"`  // processes of no known runtime
+	Unread   int              `json:"unread_processes"` // processes that were not looked at: there were too many, or it took too long
+	Verdict  string           `json:"verdict"`          // in words; empty where there is nothing to say
+	Next     string           `json:"next"`             // what to do, in words
 }
 
 // RuntimeProcess is one process of a runtime.
 type RuntimeProcess struct {
-	PID         int    `json:"pid"`
-	Name        string `json:"name"`
-	Runtime     string `json:"runtime"`
-	Version     string `json:"version,omitempty"`
-	Threads     int    `json:"threads,omitempty"`  // of the kernel, all that the process has; 0: not known
-	Parallelism *int   `json:"parallelism"`        // null: not known, for the reason in From
-	From        string `json:"parallelism_from"`   // where the number comes from
-	Strict      bool   `json:"parallelism_strict"` // false: pools are sized by it, and other threads run beside them
+	PID         int    `json:"pid"`                // of the process
+	Name        string `json:"name"`               // of the process
+	Runtime     string `json:"runtime"`            // `go`, `jvm` or `node`
+	Version     string `json:"version,omitempty"`  // of the runtime
+	Threads     int    `json:"threads,omitempty"`  // threads of the kernel, all that the process has; absent: not known
+	Parallelism *int   `json:"parallelism"`        // threads that run code at once; `null`: not known
+	From        string `json:"parallelism_from"`   // where the number comes from, or why it is not known
+	Strict      bool   `json:"parallelism_strict"` // false: pools are sized by the number, and other threads run beside them
 	Set         string `json:"set,omitempty"`      // what makes the burst usable
 }

@@ -8,36 +8,38 @@ import (
 	"time"
 )
 
-// Receipt is what refills and raises cause by the experiment of package receipt: the difference between spells in which
-// they were withheld and the others.
+// Receipt is what refills and raises cause, by an experiment: the difference between spells in which they were withheld
+// and the others.
 type Receipt struct {
-	Since          time.Time `json:"since"`
-	Treated        int64     `json:"treated_spells"`
-	Withheld       int64     `json:"withheld_spells"`
-	Aborted        int64     `json:"aborted_spells,omitempty"` // the limit was changed meanwhile, or the container paused
-	TreatedLost    float64   `json:"treated_lost_seconds"`     // wall time throttled in a spell, mean
-	WithheldLost   float64   `json:"withheld_lost_seconds"`
-	Saved          Caused    `json:"saved"`      // wall time throttled, withheld less treated, a spell
-	SavedPerDay    Caused    `json:"saved_day"`  // of as many spells as were seen in a day
-	Neighbours     Caused    `json:"neighbours"` // CPU time that all others used less in the 100 ms after a spell began
-	Requests       Caused    `json:"requests"`   // as Saved, of the response times of the requests that were answered in a spell; with run --requests
-	RequestsPerDay Caused    `json:"requests_day"`
-	Verdict        string    `json:"verdict"`
-	Harm           bool      `json:"withdrawn,omitempty"` // nothing is refilled or raised any more
+	Since        time.Time `json:"since"`                    // when the experiment began
+	Treated      int64     `json:"treated_spells"`           // spells with refills and raises
+	Withheld     int64     `json:"withheld_spells"`          // spells without
+	Aborted      int64     `json:"aborted_spells,omitempty"` // spells in which the limit was changed, the container paused, or the agent ended
+	TreatedLost  float64   `json:"treated_lost_seconds"`     // mean wall time throttled in a spell with refills and raises
+	WithheldLost float64   `json:"withheld_lost_seconds"`    // mean wall time throttled in a spell without
+	Saved        Caused    `json:"saved"`                    // the difference of these, for a spell
+	SavedPerDay  Caused    `json:"saved_day"`                // the same for as many spells as there were in a day
+	Neighbours   Caused    `json:"neighbours"`               // CPU time that all others used less in the 100 ms after a treated spell began
+	// with `run --requests`: as `saved`, for the throttled part of the response times of all requests that were
+	// answered in a spell
+	Requests       Caused `json:"requests"`
+	RequestsPerDay Caused `json:"requests_day"`        // the same for as many spells as there were in a day
+	Verdict        string `json:"verdict"`             // see Receipts
+	Harm           bool   `json:"withdrawn,omitempty"` // nothing is refilled or raised any more
 }
 
 // Caused is a difference and its interval of 95 %, which holds at all times together.
 type Caused struct {
-	Mean  float64 `json:"mean_seconds"`
-	Low   float64 `json:"low_seconds"`
-	High  float64 `json:"high_seconds"`
-	Known bool    `json:"interval_known"` // false: too few spells, and Low and High are 0
+	Mean  float64 `json:"mean_seconds"`   // the estimate
+	Low   float64 `json:"low_seconds"`    // the lower end of the interval of 95 %, which is valid at any time that you look
+	High  float64 `json:"high_seconds"`   // its upper end
+	Known bool    `json:"interval_known"` // false: too few spells, and both ends are 0
 }
 
-// Receipts are those of a node.
+// Receipts is the receipt of a node: of all containers, those that are gone included.
 type Receipts struct {
-	Seed      uint64 `json:"seed,string"` // of what is withheld
-	Withdrawn int    `json:"withdrawn"`   // containers that are not refilled any more
+	Seed      uint64 `json:"seed,string"` // with the names of the containers it says which spells are withheld since the agent began
+	Withdrawn int    `json:"withdrawn"`   // how many containers are not refilled any more, in place of the boolean of one
 	Receipt          // of all containers, those that are gone included
 }
 
@@ -96,14 +98,14 @@ const ReceiptsSchema = "plimsoll.receipts/v1"
 // ReceiptList is the receipts of a node and of its containers.
 type ReceiptList struct {
 	Schema     string             `json:"schema"`
-	Node       *Receipts          `json:"node"` // nil: receipts are off
-	Containers []ContainerReceipt `json:"containers"`
+	Node       *Receipts          `json:"node"`       // of all containers, those that are gone included; `null`: receipts are off
+	Containers []ContainerReceipt `json:"containers"` // those with a receipt, by path
 }
 
 // ContainerReceipt is that of one container.
 type ContainerReceipt struct {
-	Cgroup string  `json:"cgroup"`
-	Name   string  `json:"name"`
+	Cgroup string  `json:"cgroup"`   // the path of its control group
+	Name   string  `json:"name"`     // as in the status
 	Part   float64 `json:"receipts"` // the part of its spells that is withheld
 	Receipt
 }

@@ -13,38 +13,38 @@ const RecordingSchema = "plimsoll.recording/v1"
 // Recording says what a recording is like.
 type Recording struct {
 	Schema     string        `json:"schema"`
-	File       string        `json:"file"`
-	Periods    int           `json:"periods"`
-	Period     time.Duration `json:"period_ns"`
-	CPUs       float64       `json:"cpus"`
-	Aligned    bool          `json:"phase_aligned"`
-	Late       int           `json:"late"`
-	Containers []Recorded    `json:"containers"`
-	Cost       RecordingCost `json:"cost"`
-	Many       int           `json:"cgroups"` // so many of each: Recorded.Many
-	Warnings   []string      `json:"warnings"`
+	File       string        `json:"file"`          // the file that was written
+	Periods    int           `json:"periods"`       // how many periods it has
+	Period     time.Duration `json:"period_ns"`     // how long one is
+	CPUs       float64       `json:"cpus"`          // of the machine
+	Aligned    bool          `json:"phase_aligned"` // its periods begin with those of the container's limit
+	Late       int           `json:"late"`          // readings that came late
+	Containers []Recorded    `json:"containers"`    // in the order of the file
+	Cost       RecordingCost `json:"cost"`          // what recording took itself
+	Many       int           `json:"cgroups"`       // so many of each: `share_of_machine_of_many`
+	Warnings   []string      `json:"warnings"`      // what makes the recording worse, in words
 }
 
 // Recorded is one container of a recording. Means, deviations and percentiles are in CPUs.
 type Recorded struct {
-	Name      string   `json:"name"`
-	Limit     *float64 `json:"limit_cpus,omitempty"` // nil: none
-	Mean      float64  `json:"mean_cpus"`
-	Deviation float64  `json:"stddev_cpus"`
-	Variance  float64  `json:"variance_of_share"` // of the share of the machine, as the published sampler prints
-	P95       float64  `json:"p95_cpus"`
-	P99       float64  `json:"p99_cpus"`
-	Max       float64  `json:"max_cpus"`
-	Share     float64  `json:"share_of_machine"`
-	Many      float64  `json:"share_of_machine_of_many"`
-	Throttled float64  `json:"throttled_ratio"`
-	Demand    *float64 `json:"estimated_mean_demand_cpus,omitempty"` // where the limit hid some of it
+	Name      string   `json:"name"`                                 // as in the status
+	Limit     *float64 `json:"limit_cpus,omitempty"`                 // in CPUs; absent: none
+	Mean      float64  `json:"mean_cpus"`                            // CPUs used, over one period each: the mean
+	Deviation float64  `json:"stddev_cpus"`                          // the standard deviation
+	Variance  float64  `json:"variance_of_share"`                    // of the share of the machine, as the published sampler prints
+	P95       float64  `json:"p95_cpus"`                             // the 95th percentile
+	P99       float64  `json:"p99_cpus"`                             // the 99th percentile
+	Max       float64  `json:"max_cpus"`                             // the most
+	Share     float64  `json:"share_of_machine"`                     // the mean share of the machine, 0 to 1
+	Many      float64  `json:"share_of_machine_of_many"`             // the share of so many of them as `cgroups` says
+	Throttled float64  `json:"throttled_ratio"`                      // share of the periods in which it stood throttled for some time, 0 to 1
+	Demand    *float64 `json:"estimated_mean_demand_cpus,omitempty"` // what it would have used without its limit; absent where the limit hid nothing
 }
 
 // RecordingCost is what recording took itself.
 type RecordingCost struct {
-	CPU     time.Duration `json:"cpu_ns"`
-	Elapsed time.Duration `json:"elapsed_ns"`
+	CPU     time.Duration `json:"cpu_ns"`     // CPU time used
+	Elapsed time.Duration `json:"elapsed_ns"` // wall time
 }
 
 // Text writes it for people.

@@ -12,63 +12,65 @@ const ReplaySchema = "plimsoll.replay/v1"
 // Replay compares a recorded time with the same time under another limit or policy.
 type Replay struct {
 	Schema     string            `json:"schema"`
-	From       time.Time         `json:"from"`
-	To         time.Time         `json:"to"`
-	Dir        string            `json:"dir"`
-	Files      int               `json:"files"`
-	CPUs       int               `json:"cpus"`
-	Policy     string            `json:"policy"`
-	Burst      int64             `json:"burst_percent"`
-	Threshold  int64             `json:"threshold_percent"`
-	Containers []Replayed        `json:"containers"`
-	Neighbours *ReplayNeighbours `json:"neighbours,omitempty"`
-	Gaps       []Gap             `json:"gaps"`
-	Lost       int64             `json:"lost_periods"`
-	Warnings   []string          `json:"warnings"`
-	Conditions []string          `json:"conditions"` // under which the figures hold
+	From       time.Time         `json:"from"`                 // the begin of the time
+	To         time.Time         `json:"to"`                   // the end of the time
+	Dir        string            `json:"dir"`                  // the folder of the record
+	Files      int               `json:"files"`                // files that were read
+	CPUs       int               `json:"cpus"`                 // CPUs of the simulated machine
+	Policy     string            `json:"policy"`               // the policy that was simulated
+	Burst      int64             `json:"burst_percent"`        // `cfsQuotaBurstPercent` that was simulated
+	Threshold  int64             `json:"threshold_percent"`    // `sharePoolThresholdPercent` that was simulated
+	Containers []Replayed        `json:"containers"`           // those that were asked for
+	Neighbours *ReplayNeighbours `json:"neighbours,omitempty"` // all other containers
+	Gaps       []Gap             `json:"gaps"`                 // times in which nothing was recorded
+	Lost       int64             `json:"lost_periods"`         // periods that are missing in the files
+	Warnings   []string          `json:"warnings"`             // what is missing in the record, in words
+	Conditions []string          `json:"conditions"`           // under which the figures hold
 }
 
 // Replayed is one container of a Replay.
 type Replayed struct {
-	Cgroup string        `json:"cgroup"`
-	Name   string        `json:"name"`
-	Limits [2]float64    `json:"limits_cpus"` // that was, that would have been; the last of the time
-	Was    ReplayFigures `json:"was"`
-	Would  ReplayFigures `json:"would"`
-	Model  *ReplayModel  `json:"model,omitempty"`
+	Cgroup string        `json:"cgroup"`      // the path of its control group
+	Name   string        `json:"name"`        // as in the status
+	Limits [2]float64    `json:"limits_cpus"` // the limit that was, and the one that would have been; the last of the time
+	Was    ReplayFigures `json:"was"`         // as it was
+	Would  ReplayFigures `json:"would"`       // as it would have been
+	// where nothing was refilled or raised: what the simulation makes of the time as it was; its distance from `was`
+	// shows how good the simulation is here
+	Model *ReplayModel `json:"model,omitempty"`
 }
 
-// ReplayFigures are those of a container in one world.
+// ReplayFigures are those of a container, as it was or as it would have been.
 type ReplayFigures struct {
-	Lost    Between `json:"throttled_wall_ns"`
-	Delay   Between `json:"delay_p99_ns"` // of its work, by CPU time
-	Above   Between `json:"above_limit_ns"`
-	Used    Between `json:"used_ns"`
-	Refills int64   `json:"refills"`
+	Lost    Between `json:"throttled_wall_ns"` // wall time throttled
+	Delay   Between `json:"delay_p99_ns"`      // of its work, by CPU time
+	Above   Between `json:"above_limit_ns"`    // CPU time used above the limit
+	Used    Between `json:"used_ns"`           // CPU time used
+	Refills int64   `json:"refills"`           // refills that had an effect
 }
 
 // ReplayModel is what the model says of what was: without refills, it can be compared.
 type ReplayModel struct {
-	Lost time.Duration `json:"throttled_wall_ns"`
-	Used time.Duration `json:"used_ns"`
+	Lost time.Duration `json:"throttled_wall_ns"` // wall time throttled
+	Used time.Duration `json:"used_ns"`           // CPU time used
 }
 
 // ReplayNeighbours is how much later the work of all others was done, because CPUs were busy.
 type ReplayNeighbours struct {
-	Count   int           `json:"count"`
-	WasMean time.Duration `json:"was_mean_ns"`
-	WasP99  time.Duration `json:"was_p99_ns"`
-	Mean    Between       `json:"mean_ns"`
-	P99     Between       `json:"p99_ns"`
-	Worst   string        `json:"worst,omitempty"`
-	WorstBy time.Duration `json:"worst_by_ns"`
+	Count   int           `json:"count"`           // how many there are
+	WasMean time.Duration `json:"was_mean_ns"`     // how much later their work was done because CPUs were busy, as it was: the mean
+	WasP99  time.Duration `json:"was_p99_ns"`      // the same, the 99th percentile
+	Mean    Between       `json:"mean_ns"`         // as it would have been: the mean
+	P99     Between       `json:"p99_ns"`          // the same, the 99th percentile
+	Worst   string        `json:"worst,omitempty"` // the one whose p99 grew most
+	WorstBy time.Duration `json:"worst_by_ns"`     // by how much
 }
 
-// Between is a figure with its bounds, where a limit hid the demand.
+// Between is a figure that depends on what the limit hid, with its bounds.
 type Between struct {
-	Likely time.Duration `json:"likely"`
-	Low    time.Duration `json:"low"`
-	High   time.Duration `json:"high"`
+	Likely time.Duration `json:"likely"` // what is most likely
+	Low    time.Duration `json:"low"`    // the least that it can be
+	High   time.Duration `json:"high"`   // the most that it can be
 }
 
 // String is "1.2s", or "1.2s (0s to 3.4s)".

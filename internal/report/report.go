@@ -11,27 +11,28 @@ const ReportSchema = "plimsoll.report/v1"
 
 // Report summarizes the containers since the agent manages them.
 type Report struct {
-	Schema     string    `json:"schema"`
-	Version    string    `json:"version"`
-	Started    time.Time `json:"started"`
-	Now        time.Time `json:"now"`
-	Containers []Row     `json:"containers"`
-	// Scheduler is what the scheduler of mechanism schedExt did; nil: not requested.
-	Scheduler *Scheduler `json:"scheduler,omitempty"`
+	Schema     string     `json:"schema"`
+	Version    string     `json:"version"`             // of Plimsoll
+	Started    time.Time  `json:"started"`             // the start of the agent
+	Now        time.Time  `json:"now"`                 // the time of the snapshot
+	Containers []Row      `json:"containers"`          // containers and pods, by path
+	Scheduler  *Scheduler `json:"scheduler,omitempty"` // what the scheduler of mechanism `schedExt` did; absent: not requested
 }
 
 // Row is one unit's part of a report.
 type Row struct {
-	Cgroup         string    `json:"cgroup"`
-	Name           string    `json:"name"`
-	Pod            string    `json:"pod,omitempty"`
-	Runtime        string    `json:"runtime"`
-	Level          string    `json:"level"`
+	Cgroup         string    `json:"cgroup"`          // the path of its control group
+	Name           string    `json:"name"`            // as in the status
+	Pod            string    `json:"pod,omitempty"`   // as in the status
+	Runtime        string    `json:"runtime"`         // as in the status
+	Level          string    `json:"level"`           // `container` or `pod`
 	Since          time.Time `json:"since"`           // the first reading: all totals count from here
-	ThrottledRatio float64   `json:"throttled_ratio"` // throttled periods / periods, in [0,1]
+	ThrottledRatio float64   `json:"throttled_ratio"` // throttled periods / periods, 0 to 1
 	CPUs           float64   `json:"mean_cpus"`       // CPU time used / wall time
-	SecondCPUs     float64   `json:"peak_1s_cpus"`    // the most used in one second; 0: not known
-	PeakCPUs       float64   `json:"peak_cpus"`       // the most used in one period / period; 0: not known
+	// the most CPUs used in one second, which begins anew after a rest; 0: not known, for it needs throttle events
+	//
+	SecondCPUs float64 `json:"peak_1s_cpus"`
+	PeakCPUs   float64 `json:"peak_cpus"` // the most CPUs used in one period; 0: not known, for it needs throttle events
 	Totals
 }
 

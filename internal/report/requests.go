@@ -8,51 +8,51 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Requests are the answers of a container to the requests that reach its TCP sockets (internal/probe/requests). Times are wall
-// time.
+// Requests says how long a container takes to answer the requests that reach its TCP sockets (internal/probe/requests).
+// Times are wall time.
 type Requests struct {
 	RequestWindow
-	Total RequestTotals `json:"total"`
+	Total RequestTotals `json:"total"` // since the agent measures the container
 }
 
-// RequestWindow are those of a time: beside the agent, the last whole minute.
+// RequestWindow is how long the requests of a time took: of a measurement, or of the last full minute.
 type RequestWindow struct {
-	Window   time.Duration `json:"window_ns"`
-	Answered int64         `json:"answered"`
-	Doubtful int64         `json:"doubtful"` // on connections that carry several requests at a time; in no other figure
-	Withheld bool          `json:"withheld"` // more than one in a hundred are doubtful: there are no response times
+	Window   time.Duration `json:"window_ns"` // how long that is; the first minute is shorter
+	Answered int64         `json:"answered"`  // requests that were answered
+	Doubtful int64         `json:"doubtful"`  // requests on connections that carry several at a time; in no other figure
+	Withheld bool          `json:"withheld"`  // more than one in a hundred is doubtful: all times are 0
 
 	Response    Quantiles     `json:"response"`     // from the arrival of the request's last bytes to the last send of the answer
-	FirstByte   Quantiles     `json:"first_byte"`   // to the first send
+	FirstByte   Quantiles     `json:"first_byte"`   // from the same to the first send
 	Upload      Quantiles     `json:"upload"`       // from the arrival of the request's first bytes to that of its last
 	Unthrottled Quantiles     `json:"unthrottled"`  // the response without throttled time
 	Time        time.Duration `json:"time_ns"`      // of all responses
 	Throttled   time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
 
-	ThrottledKnown bool `json:"throttled_known"` // else Throttled and Unthrottled are 0
+	ThrottledKnown bool `json:"throttled_known"` // false: the throttled time is not known, and it and `unthrottled` are 0
 }
 
-// Quantiles are those of a length of time; 0 where there is none.
+// Quantiles are those of response times; 0 where there are none.
 type Quantiles struct {
-	P50 time.Duration `json:"p50_ns"`
-	P90 time.Duration `json:"p90_ns"`
-	P99 time.Duration `json:"p99_ns"`
+	P50 time.Duration `json:"p50_ns"` // the median
+	P90 time.Duration `json:"p90_ns"` // the 90th percentile
+	P99 time.Duration `json:"p99_ns"` // the 99th percentile
 }
 
 // RequestTotals are counted since the container is measured, of trusted requests only.
 type RequestTotals struct {
-	Answered  int64         `json:"answered"`
-	Doubtful  int64         `json:"doubtful"`
-	Time      time.Duration `json:"time_ns"`
-	Throttled time.Duration `json:"throttled_ns"`
-	Lengths   []Length      `json:"lengths"` // how many took so long; none while the figures are withheld
+	Answered  int64         `json:"answered"`     // requests that were answered
+	Doubtful  int64         `json:"doubtful"`     // requests on connections that carry several at a time; in no other figure
+	Time      time.Duration `json:"time_ns"`      // of all responses
+	Throttled time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
+	Lengths   []Length      `json:"lengths"`      // how many took so long; none while the figures are withheld
 
-	ThrottledKnown bool `json:"throttled_known"`
+	ThrottledKnown bool `json:"throttled_known"` // false: the throttled time is not known, and 0
 }
 
 // RequestTimes say whether requests are measured.
 type RequestTimes struct {
-	Problem string `json:"problem,omitempty"` // why nothing is measured
+	Problem string `json:"problem,omitempty"` // why response times are not measured
 }
 
 func (r RequestTimes) line() string {

@@ -8,47 +8,49 @@ import (
 
 // Reserve is how the node's CPUs are divided among the containers that request exclusive CPUs.
 type Reserve struct {
-	Policy  string      `json:"policy"`
-	All     bool        `json:"all,omitempty"` // all containers with a request or limit get exclusive CPUs, and not only those with the annotation
-	Shared  string      `json:"shared"`        // CPUs of everybody else
-	CPUs    int         `json:"shared_cpus"`   // how many
-	Floor   float64     `json:"floor_cpus"`
-	Kept    string      `json:"reserved"` // never given away
-	Own     []OwnCPUs   `json:"exclusive"`
-	Refused []NoCPUs    `json:"refused"`
-	Pinned  []BoundCPUs `json:"pinned"`  // groups that another program has bound to CPUs: left alone
-	Unbound int         `json:"unbound"` // processes and kernel threads that no cpuset binds
-	Shield  *Shield     `json:"shield,omitempty"`
+	Policy string `json:"policy"` // how CPUs are divided
+	// all containers with a request or limit get CPUs of their own (`reserve.exclusive`), and not only those with the
+	// annotation
+	All     bool        `json:"all,omitempty"`
+	Shared  string      `json:"shared"`           // the shared pool: the CPUs of everybody else
+	CPUs    int         `json:"shared_cpus"`      // how many CPUs the shared pool has
+	Floor   float64     `json:"floor_cpus"`       // the least that the shared pool keeps
+	Kept    string      `json:"reserved"`         // CPUs that are never given away
+	Own     []OwnCPUs   `json:"exclusive"`        // containers that have CPUs of their own
+	Refused []NoCPUs    `json:"refused"`          // containers that ask for CPUs of their own and have none
+	Pinned  []BoundCPUs `json:"pinned"`           // groups that another program has bound to CPUs: left alone
+	Unbound int         `json:"unbound"`          // processes and kernel threads in groups that no cpuset can bind
+	Shield  *Shield     `json:"shield,omitempty"` // the group in which the tasks of the cpuset root are kept; only on cgroup v1
 }
 
 // Shield is the group in which the tasks of the cpuset root are kept (v1).
 type Shield struct {
-	Cgroup string `json:"cgroup"`
-	Tasks  int    `json:"tasks"`
+	Cgroup string `json:"cgroup"` // the path of the group
+	Tasks  int    `json:"tasks"`  // how many tasks of the root are in it
 }
 
 // OwnCPUs is a container with CPUs of its own.
 type OwnCPUs struct {
-	Cgroup    string  `json:"cgroup"`
-	Request   float64 `json:"request_cpus"`
-	CPUs      string  `json:"cpus"`
-	N         int     `json:"n"`
-	MayUse    string  `json:"may_use"` // with the shared pool, where it keeps that
-	Packed    bool    `json:"packed,omitempty"`
-	Unlimited bool    `json:"quota_unlimited,omitempty"`
-	Partition bool    `json:"partition,omitempty"`
+	Cgroup    string  `json:"cgroup"`                    // the path of the group
+	Request   float64 `json:"request_cpus"`              // the CPUs that it asks for
+	CPUs      string  `json:"cpus"`                      // its CPUs
+	N         int     `json:"n"`                         // how many these are
+	MayUse    string  `json:"may_use"`                   // all CPUs that it may use: with the shared pool, where it keeps that
+	Packed    bool    `json:"packed,omitempty"`          // it shares these CPUs with others that have CPUs of their own
+	Unlimited bool    `json:"quota_unlimited,omitempty"` // its quota is lifted
+	Partition bool    `json:"partition,omitempty"`       // it is a partition of the cpuset
 }
 
 // NoCPUs is a container that requests exclusive CPUs and has none.
 type NoCPUs struct {
-	Cgroup string `json:"cgroup"`
-	Why    string `json:"why"`
+	Cgroup string `json:"cgroup"` // the path of the group
+	Why    string `json:"why"`    // why it has none
 }
 
 // BoundCPUs is a group that another program has bound.
 type BoundCPUs struct {
-	Cgroup string `json:"cgroup"`
-	CPUs   string `json:"cpus"`
+	Cgroup string `json:"cgroup"` // the path of the group
+	CPUs   string `json:"cpus"`   // the CPUs that it is bound to
 }
 
 // lines are for people.

@@ -5,30 +5,31 @@ import (
 	"time"
 )
 
-// Scheduler is Plimsoll's own scheduler, which mechanism schedExt loads.
+// Scheduler is Plimsoll's own scheduler, which mechanism schedExt loads. Its counts of periods, throttles and bursts are
+// part of each container's.
 type Scheduler struct {
-	InForce         bool            `json:"in_force"`
-	Since           *time.Time      `json:"since,omitempty"`
-	Pause           time.Duration   `json:"pause_ns"` // for which the load stopped all tasks
-	Loads           int64           `json:"loads"`    // tries
-	Groups          int             `json:"groups"`   // with a class
-	Expel           bool            `json:"expel"`    // it keeps offline tasks from running beside online ones on a core
-	FloorPercent    float64         `json:"floor_percent"`
-	WatchdogSeconds int64           `json:"watchdog_seconds"`
-	Ended           string          `json:"ended,omitempty"`
-	Problem         string          `json:"problem,omitempty"`
-	Totals          SchedulerTotals `json:"totals"`
+	InForce         bool            `json:"in_force"`          // it runs all tasks
+	Since           *time.Time      `json:"since,omitempty"`   // since when
+	Pause           time.Duration   `json:"pause_ns"`          // for which the load stopped all tasks
+	Loads           int64           `json:"loads"`             // times that a load was tried
+	Groups          int             `json:"groups"`            // groups with a class
+	Expel           bool            `json:"expel"`             // it keeps offline tasks from running beside online ones on a core
+	FloorPercent    float64         `json:"floor_percent"`     // what offline work gets of a CPU that online work fills
+	WatchdogSeconds int64           `json:"watchdog_seconds"`  // after so long without running a task that waits, the kernel ends it
+	Ended           string          `json:"ended,omitempty"`   // why it is not in force any more
+	Problem         string          `json:"problem,omitempty"` // what is wrong, in words
+	Totals          SchedulerTotals `json:"totals"`            // over all CPUs, and over the schedulers that were loaded one after the other
 }
 
 // SchedulerTotals are sums over all CPUs, and over the schedulers that were loaded one after the other.
 type SchedulerTotals struct {
-	Online  time.Duration `json:"online_ns"` // CPU time of online tasks, and of those that are neither
-	Offline time.Duration `json:"offline_ns"`
-	Floor   time.Duration `json:"floor_ns"`  // of that: given although online tasks waited
-	Floors  int64         `json:"floors"`    // times that it was given
-	Beside  time.Duration `json:"beside_ns"` // of the offline time: beside an online task on the same core
-	Kicks   int64         `json:"kicks"`     // offline tasks that were preempted at once
-	Expels  int64         `json:"expels"`    // of these: for an online task on another thread of the core
+	Online  time.Duration `json:"online_ns"`  // CPU time of online tasks, and of those that are neither
+	Offline time.Duration `json:"offline_ns"` // CPU time of offline tasks
+	Floor   time.Duration `json:"floor_ns"`   // of the offline time: given although online tasks waited
+	Floors  int64         `json:"floors"`     // times that it was given
+	Beside  time.Duration `json:"beside_ns"`  // of the offline time: beside an online task on the same core
+	Kicks   int64         `json:"kicks"`      // offline tasks that had to go at once
+	Expels  int64         `json:"expels"`     // of these: for an online task on another thread of the core
 }
 
 // Plus adds the totals of another scheduler.

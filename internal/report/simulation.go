@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Simulation is what the model says of one node. Its JSON is this structure; fields are added, never renamed.
+// Simulation is what the model says of one node.
 type Simulation struct {
-	Miss       float64              `json:"p_miss"` // P(WCET > 1 period)
-	WCET       float64              `json:"e_wcet"` // in periods
-	MissCI     [2]float64           `json:"p_miss_ci95"`
-	WCETCI     [2]float64           `json:"e_wcet_ci95"`
-	Method     string               `json:"method"`
-	Rule       string               `json:"rule"`
-	Periods    int64                `json:"periods"`
-	Containers []SimulatedContainer `json:"containers"`
+	Miss       float64              `json:"p_miss"`      // P(WCET > 1 period), 0 to 1
+	WCET       float64              `json:"e_wcet"`      // E(WCET), in periods
+	MissCI     [2]float64           `json:"p_miss_ci95"` // the interval of 95 %, which includes the shortness of a recording
+	WCETCI     [2]float64           `json:"e_wcet_ci95"` // the interval of 95 %
+	Method     string               `json:"method"`      // how it was computed
+	Rule       string               `json:"rule"`        // `strict` or `published`
+	Periods    int64                `json:"periods"`     // periods simulated
+	Containers []SimulatedContainer `json:"containers"`  // a container each
 
 	// What only the text says.
 	Title      string   `json:"-"`
@@ -27,9 +27,9 @@ type Simulation struct {
 
 // SimulatedContainer is one container of a simulation. A delay is mean backlog / mean demand, in periods.
 type SimulatedContainer struct {
-	ThrottledWithout float64 `json:"throttled_without"`
-	ThrottledWith    float64 `json:"throttled_with"`
-	Delay            float64 `json:"mean_delay_periods"`
+	ThrottledWithout float64 `json:"throttled_without"`  // share of the periods that are throttled without a burst, 0 to 1
+	ThrottledWith    float64 `json:"throttled_with"`     // the same with the burst
+	Delay            float64 `json:"mean_delay_periods"` // mean backlog / mean demand with the burst, in periods
 
 	Name         string  `json:"-"`
 	Use          float64 `json:"-"` // mean demand / quota
@@ -84,12 +84,12 @@ func (s Simulation) containers(p *page) {
 	p.table(rows)
 }
 
-// Point is one simulation of a sweep. A burst without bound is null in JSON.
+// Point is one simulation of a sweep.
 type Point struct {
-	Burst       float64    `json:"burst"`
-	Cgroups     int        `json:"cgroups"`
-	Utilization float64    `json:"utilization"`
-	Result      Simulation `json:"result"`
+	Burst       float64    `json:"burst"`       // in quotas; `null`: without bound
+	Cgroups     int        `json:"cgroups"`     // containers on the node
+	Utilization float64    `json:"utilization"` // mean demand / quota
+	Result      Simulation `json:"result"`      // the simulation
 }
 
 // MarshalJSON writes an infinite burst as null.
@@ -111,7 +111,7 @@ const SweepSchema = "plimsoll.sweep/v1"
 // Sweep is a table of simulations.
 type Sweep struct {
 	Schema     string   `json:"schema"`
-	Points     []Point  `json:"points"`
+	Points     []Point  `json:"points"` // in the order of the table
 	Title      string   `json:"-"`
 	Conditions []string `json:"-"`
 }

@@ -15,34 +15,35 @@ const StatusSchema = "plimsoll.status/v1"
 
 // Status is a snapshot of one agent: what it changed, what it requested, what is in force, since when.
 type Status struct {
-	Schema     string        `json:"schema"`
-	Version    string        `json:"version"`
-	Started    time.Time     `json:"started"`
-	Now        time.Time     `json:"now"`
+	Schema  string    `json:"schema"`
+	Version string    `json:"version"` // of Plimsoll
+	Started time.Time `json:"started"` // the start of the agent
+	Now     time.Time `json:"now"`     // the time of this snapshot
+	// `active`, `held` (kill switch: it measures, and writes nothing) or `offline` (no agent runs: from the journal)
 	Mode       Mode          `json:"mode"`
-	HeldReason string        `json:"held_reason,omitempty"`
-	HeldSince  *time.Time    `json:"held_since,omitempty"` // nil: not held, or not known
-	Kernel     string        `json:"kernel"`
-	Cgroup     string        `json:"cgroup"` // "v1" or "v2"
-	ConfigOK   bool          `json:"config_ok"`
-	ConfigMsg  string        `json:"config_error,omitempty"`
-	Node       Node          `json:"node"`
-	Containers []Container   `json:"containers"`
-	Colocation *Colocation   `json:"colocation,omitempty"` // nil: not requested
-	Waits      *Waits        `json:"waits,omitempty"`      // nil: not requested
-	Requests   *RequestTimes `json:"requests,omitempty"`   // nil: not requested
-	Writes     Writes        `json:"writes"`
-	Events     Events        `json:"events"`
-	Kubernetes *Kubernetes   `json:"kubernetes,omitempty"` // nil: not asked
-	Reserve    *Reserve      `json:"reserve,omitempty"`    // nil: no container requests CPUs of its own
-	NRI        *NRI          `json:"nri,omitempty"`        // nil: not wanted
-	Record     *Flight       `json:"record,omitempty"`     // nil: turned off
-	Receipts   *Receipts     `json:"receipts,omitempty"`   // nil: none are asked for
-	Self       Self          `json:"self"`
-	LastTurn   time.Time     `json:"last_turn"`
-	Clamped    []Clamp       `json:"clamped,omitempty"`     // what is asked for in vain: the first of ClampedNow
-	ClampedNow int           `json:"clamped_now,omitempty"` // as many are
-	Problems   []string      `json:"problems,omitempty"`    // for people: what is wrong now, with a hint
+	HeldReason string        `json:"held_reason,omitempty"`  // why it is held
+	HeldSince  *time.Time    `json:"held_since,omitempty"`   // absent: not held, or not known
+	Kernel     string        `json:"kernel"`                 // the release of Linux
+	Cgroup     string        `json:"cgroup"`                 // `v1` or `v2`
+	ConfigOK   bool          `json:"config_ok"`              // the configuration on disk is in force
+	ConfigMsg  string        `json:"config_error,omitempty"` // why it is not
+	Node       Node          `json:"node"`                   // the guard's view of the machine
+	Containers []Container   `json:"containers"`             // containers and pods that the agent looks after
+	Colocation *Colocation   `json:"colocation,omitempty"`   // online work before offline work; absent: not requested
+	Waits      *Waits        `json:"waits,omitempty"`        // what containers waited for; absent without `run --waits`
+	Requests   *RequestTimes `json:"requests,omitempty"`     // whether response times are measured; absent without `run --requests`
+	Writes     Writes        `json:"writes"`                 // what was written
+	Events     Events        `json:"events"`                 // how throttles are found
+	Kubernetes *Kubernetes   `json:"kubernetes,omitempty"`   // the connection to the API server; absent without `run --kube`
+	Reserve    *Reserve      `json:"reserve,omitempty"`      // CPUs of their own; absent: no container requests any
+	NRI        *NRI          `json:"nri,omitempty"`          // the connection to the container runtime; absent without `--kube` and `--nri-socket`
+	Record     *Flight       `json:"record,omitempty"`       // the record of all periods; absent: turned off
+	Receipts   *Receipts     `json:"receipts,omitempty"`     // of all containers, those that are gone included; absent: none are asked for
+	Self       Self          `json:"self"`                   // what the agent costs
+	LastTurn   time.Time     `json:"last_turn"`              // the end of the last turn of the agent's loop
+	Clamped    []Clamp       `json:"clamped,omitempty"`      // requests of pods and containers that a bound reduces, the first 200; nothing is wrong
+	ClampedNow int           `json:"clamped_now,omitempty"`  // how many there are in all
+	Problems   []string      `json:"problems,omitempty"`     // what is wrong now, for people, with a hint
 }
 
 // Mode says whether the agent writes.
@@ -57,26 +58,29 @@ const (
 
 // Node is the guard's view of the machine.
 type Node struct {
-	State     string  `json:"state"`          // idle, cooling, overload, unknown
-	CPUs      int     `json:"cpus"`           // online CPUs
-	Capacity  float64 `json:"capacity_cpus"`  // of the share pool
-	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last second
-	Threshold float64 `json:"threshold_cpus"` // sharePoolThresholdPercent of the capacity
-	Granted   float64 `json:"granted_cpus"`   // sum of what raised quotas may use above their limits
-	Risk      *Risk   `json:"risk,omitempty"` // nil without loadLinePercent, and in its first two minutes
+	// `idle`, `cooling` (from 90 % of the threshold: no raise), `overload` (raises are taken back, unless containers
+	// that start are the load, which ends by itself), `unknown`
+	State     string  `json:"state"`
+	CPUs      int     `json:"cpus"`           // CPUs that are online
+	Capacity  float64 `json:"capacity_cpus"`  // CPUs of the share pool
+	Used      float64 `json:"used_cpus"`      // CPUs used of the share pool, the mean of the last second
+	Threshold float64 `json:"threshold_cpus"` // CPUs: `sharePoolThresholdPercent` of the capacity
+	Granted   float64 `json:"granted_cpus"`   // CPUs that raised quotas may use above their limits
+	Risk      *Risk   `json:"risk,omitempty"` // the node and its load line; absent without `loadLinePercent`, and in its first two minutes
 }
 
 // Risk compares the node with its load line.
 type Risk struct {
-	Target     float64     `json:"target"`             // part of the periods in which everybody is to get what was admitted
-	Now        float64     `json:"risk"`               // part of the periods in which some container does not
-	Interval   *[2]float64 `json:"interval,omitempty"` // of the risk, of 95 %; nil: 0, or fewer than five minutes are known
-	Asked      float64     `json:"risk_asked"`         // the same with all requested bursts
-	Share      float64     `json:"burst_share"`        // of the requested bursts that is granted
-	Met        bool        `json:"met"`                // the target is met
-	Containers int         `json:"containers"`         // that it was computed from
-	Capacity   float64     `json:"capacity_cpus"`      // without what others use
-	At         time.Time   `json:"at"`
+	Target float64 `json:"target"` // part of the periods in which all containers are to get what was admitted
+	Now    float64 `json:"risk"`   // part of the periods in which some container does not
+	// of the risk, 95 %, by a bootstrap of the minutes; absent: the risk is 0, or less than five minutes are known
+	Interval   *[2]float64 `json:"interval,omitempty"`
+	Asked      float64     `json:"risk_asked"`    // the risk with all requested bursts
+	Share      float64     `json:"burst_share"`   // part of the requested bursts that is granted
+	Met        bool        `json:"met"`           // the target is met
+	Containers int         `json:"containers"`    // how many it was computed from
+	Capacity   float64     `json:"capacity_cpus"` // CPUs without those that others use
+	At         time.Time   `json:"at"`            // when it was computed
 }
 
 // NodeStates lists the states of the guard.
@@ -84,129 +88,144 @@ func NodeStates() []string { return []string{"idle", "cooling", "overload", "unk
 
 // Container is one managed group: a container, or a pod.
 type Container struct {
-	Cgroup     string            `json:"cgroup"`
-	Name       string            `json:"name"`
-	Pod        string            `json:"pod,omitempty"`
-	Runtime    string            `json:"runtime"`
-	Level      string            `json:"level"` // "container" or "pod"
-	Strategy   strategy.Strategy `json:"strategy"`
-	Paused     *time.Time        `json:"paused_until,omitempty"`
-	Released   bool              `json:"released,omitempty"` // Paused is a release: the agent leaves the limit to another writer
-	Limit      time.Duration     `json:"limit_ns"`           // the declared quota per period; cpu.Unlimited: none
-	Period     time.Duration     `json:"period_ns"`
-	LimitFrom  string            `json:"limit_from"` // the source of the limit
-	Quota      Knob              `json:"quota"`
-	Burst      Knob              `json:"burst"`
-	Request    float64           `json:"request_cpus,omitempty"`
-	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"`    // nil: no bound
-	Why        string            `json:"why"`                         // the last decision and its reason
-	RefillsOff *time.Time        `json:"refills_off_until,omitempty"` // as of the node
-	TooLow     bool              `json:"limit_too_low,omitempty"`     // throttled in more than half of the periods of a minute
-	Receipt    *Receipt          `json:"receipt,omitempty"`           // nil: none is asked for
-	Requests   *Requests         `json:"requests,omitempty"`          // nil: not measured
-	Totals     Totals            `json:"totals"`                      // since the agent knows the container
-	Since      time.Time         `json:"since"`
+	Cgroup     string            `json:"cgroup"`                   // the path of its control group
+	Name       string            `json:"name"`                     // for people: NAMESPACE/POD/CONTAINER, a unit of systemd, a container of Docker, or the path
+	Pod        string            `json:"pod,omitempty"`            // NAMESPACE/POD, where it belongs to one
+	Runtime    string            `json:"runtime"`                  // the program that made the group: `containerd`, `docker`, `systemd`, `cgroup` ...
+	Level      string            `json:"level"`                    // `container` or `pod`
+	Strategy   strategy.Strategy `json:"strategy"`                 // what applies to it, all configuration merged; fields as in CONFIG.md
+	Paused     *time.Time        `json:"paused_until,omitempty"`   // kept at its limit until then; absent: not paused
+	Released   bool              `json:"released,omitempty"`       // until `paused_until` the agent leaves the limit to another writer (`plimsoll release`)
+	Limit      time.Duration     `json:"limit_ns"`                 // the declared quota per period; `null`: unlimited
+	Period     time.Duration     `json:"period_ns"`                // the period of the quota
+	LimitFrom  string            `json:"limit_from"`               // who declares the limit
+	Quota      Knob              `json:"quota"`                    // the file of the quota
+	Burst      Knob              `json:"burst"`                    // the file of the burst
+	Request    float64           `json:"request_cpus,omitempty"`   // CPUs that are reserved; absent: not known
+	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"` // CPU time left of `cfsQuotaBurstPeriodSeconds`; absent: no bound
+	Why        string            `json:"why"`                      // the last decision and its reason
+	// refills had no effect: throttles are answered by raises of the quota, and by a refill again from then on; absent
+	// while refills have effect
+	RefillsOff *time.Time `json:"refills_off_until,omitempty"`
+	TooLow     bool       `json:"limit_too_low,omitempty"` // throttled in more than half of the periods of a minute
+	Receipt    *Receipt   `json:"receipt,omitempty"`       // what refills and raises save; absent: none is asked for
+	Requests   *Requests  `json:"requests,omitempty"`      // how long it takes to answer; absent: not measured
+	Totals     Totals     `json:"totals"`                  // counts since the agent knows the container
+	Since      time.Time  `json:"since"`                   // totals count from here
 }
 
-// Knob is one file: the value that the agent requests, and the value in force. Where the agent requests none, Requested
-// is Original.
+// Knob is one file: the value that the agent requests, and the value in force.
 type Knob struct {
-	Original  time.Duration `json:"original_ns"`
-	Requested time.Duration `json:"requested_ns"`
-	InForce   time.Duration `json:"in_force_ns"`
-	Changed   bool          `json:"changed"` // a value of ours is in the file
-	Since     *time.Time    `json:"since,omitempty"`
-	Clamped   bool          `json:"clamped,omitempty"`
-	Problem   string        `json:"problem,omitempty"` // refused, foreign ... in words
+	Original  time.Duration `json:"original_ns"`       // without Plimsoll; `null`: unlimited
+	Requested time.Duration `json:"requested_ns"`      // what the agent asks for, or the original; `null`: unlimited
+	InForce   time.Duration `json:"in_force_ns"`       // in the kernel now; `null`: unlimited
+	Changed   bool          `json:"changed"`           // a value of Plimsoll's is in the file
+	Since     *time.Time    `json:"since,omitempty"`   // since when
+	Clamped   bool          `json:"clamped,omitempty"` // the kernel has less than was asked for
+	Problem   string        `json:"problem,omitempty"` // what is wrong, in words: refused, of another program ...
 }
 
-// Totals are counted by the agent, from its first reading of the container.
+// Totals are counts since the first reading of the container.
 type Totals struct {
-	Usage         time.Duration `json:"usage_ns"`
-	Periods       int64         `json:"periods"`
-	Throttled     int64         `json:"throttled_periods"`
-	ThrottledTime time.Duration `json:"throttled_cpu_ns"`  // summed over CPUs, as the kernel counts
-	ThrottledWall time.Duration `json:"throttled_wall_ns"` // wall time lost: at most one period for each throttled one
-	Bursts        int64         `json:"bursts"`
-	BurstTime     time.Duration `json:"burst_ns"`
-	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above the limit, in each period where Events is there
-	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
-	Raises        int64         `json:"raises"`
-	Refills       int64         `json:"refills"`             // refills that ended a throttle, or prevented one that was foreseen
-	Unneeded      int64         `json:"refills_unneeded"`    // refills without need: the throttle would not have begun, or ended by itself
-	Ineffective   int64         `json:"refills_ineffective"` // refills after which the group was throttled all the same
-	WallSaved     time.Duration `json:"wall_saved_ns"`       // how much longer these throttles would have lasted
-	AtCap         int64         `json:"at_cap"`              // throttles that may not be ended: the group used up to its cap in that period
-	AtCapWall     time.Duration `json:"at_cap_wall_ns"`
-	// Events is nil where no throttle events come from eBPF. Otherwise ThrottledWall is the sum that eBPF counted.
-	Events *Throttles `json:"events,omitempty"`
-	Waited *Waited    `json:"waited,omitempty"` // nil: not measured
+	Usage         time.Duration `json:"usage_ns"`          // CPU time used
+	Periods       int64         `json:"periods"`           // periods in which the group was runnable
+	Throttled     int64         `json:"throttled_periods"` // periods that ended throttled
+	ThrottledTime time.Duration `json:"throttled_cpu_ns"`  // throttled time summed over CPUs, as the kernel counts it
+	// wall time lost to throttling, as the kernel's programs count it; without `events` an upper bound: one period for
+	// each throttled one
+	ThrottledWall time.Duration `json:"throttled_wall_ns"`
+	Bursts        int64         `json:"bursts"`   // periods in which saved quota was used; 0 before kernel 5.16, which does not count them
+	BurstTime     time.Duration `json:"burst_ns"` // CPU time of saved quota used; 0 before kernel 5.16
+	// CPU time used above the limit: summed over periods where there are `events`, else over means between two
+	// readings
+	AboveLimit time.Duration `json:"above_limit_ns"`
+	Raised     time.Duration `json:"raised_ns"` // wall time with a raised quota
+	Raises     int64         `json:"raises"`    // raises of the quota
+	// refills that ended a throttle as it began, or prevented one that was foreseen: those whose effect was seen
+	Refills     int64 `json:"refills"`
+	Unneeded    int64 `json:"refills_unneeded"`    // refills without need: the foreseen throttle would not have begun, or ended by itself
+	Ineffective int64 `json:"refills_ineffective"` // refills after which the group was throttled all the same
+	// wall time that these throttles would have lasted longer, to their period's end; without time in which the group
+	// was throttled all the same
+	WallSaved time.Duration `json:"wall_saved_ns"`
+	// throttles left to last until their period ended, because it had had `cfsQuotaBurstPercent` of the limit; at most
+	// one in a period
+	AtCap     int64         `json:"at_cap"`
+	AtCapWall time.Duration `json:"at_cap_wall_ns"`   // wall time that these last
+	Events    *Throttles    `json:"events,omitempty"` // counts of the kernel's programs, with `schedExt` of the scheduler; absent: no throttle events come from eBPF
+	Waited    *Waited       `json:"waited,omitempty"` // what its threads waited for; absent without `run --waits`
 }
 
 // Throttles is what the eBPF programs have counted of a group since they watch it.
 type Throttles struct {
-	Begun      int64          `json:"begun"`
-	Ended      int64          `json:"ended"`
-	Unreported int64          `json:"unreported"`                      // begins without an event: the ring was full, or over the rate of 200 a second after 21 in a row
-	Wall       time.Duration  `json:"wall_ns"`                         // from the begin until a task of the group runs again; of throttles that ended
-	Requests   *time.Duration `json:"requests_throttled_ns,omitempty"` // of the requests that it has answered; nil: not measured
-	Foreseen   int64          `json:"foreseen"`                        // times that the runtime was about to be used up before the period's end
+	Begun int64 `json:"begun"` // throttles that began
+	Ended int64 `json:"ended"` // throttles that ended
+	// throttles that began without an event to the agent: more than 21 in a row and then more than 200 a second, or a
+	// full ring
+	Unreported int64          `json:"unreported"`
+	Wall       time.Duration  `json:"wall_ns"`                         // wall time from the begin until a task of the group runs again, of throttles that ended
+	Requests   *time.Duration `json:"requests_throttled_ns,omitempty"` // throttled time of the requests that it has answered; absent: not measured
+	Foreseen   int64          `json:"foreseen"`                        // times that the quota was about to be used up before the period's end
 	Lengths    []Length       `json:"lengths"`                         // of throttles that ended, shortest first, without empty classes
 	Last       time.Duration  `json:"used_ns"`                         // CPU time used in the last period that is over
-	Peak       time.Duration  `json:"peak_ns"`                         // the most that was used in one period
-	Second     time.Duration  `json:"peak_1s_ns"`                      // the most that was used in one second
+	Peak       time.Duration  `json:"peak_ns"`                         // the most CPU time used in one period
+	Second     time.Duration  `json:"peak_1s_ns"`                      // the most CPU time used in one second; not known with `schedExt`
 	Usage      time.Duration  `json:"-"`                               // CPU time used since the group was made, where it has a limit
 	Above      time.Duration  `json:"-"`                               // used above the limit, period by period
 }
 
-// Length counts throttles that ended within UpTo, and not within the class before.
+// Length counts what lasted at most so long, and longer than the class before.
 type Length struct {
-	UpTo time.Duration `json:"up_to_ns"`
-	N    int64         `json:"n"`
+	UpTo time.Duration `json:"up_to_ns"` // the upper end of the class; the class before is the lower end
+	N    int64         `json:"n"`        // how many
 }
 
 // Writes counts results by knob and outcome, and decisions by kind.
 type Writes struct {
-	Results   map[plan.Knob]map[plan.Outcome]int64 `json:"results"`
-	Undone    int64                                `json:"undone"`    // writes of a quota by its owner that a refill may have undone
-	Decisions map[string]int64                     `json:"decisions"` // burst, raise, lower, give-back, guard, budget, restore ...
+	Results map[plan.Knob]map[plan.Outcome]int64 `json:"results"` // number of writes, by knob and outcome (Outcomes of a write)
+	// writes of a quota by its owner that a refill may have undone (KERNEL.md, "Ending a throttle"); each is a problem
+	// until another value stands
+	Undone    int64            `json:"undone"`
+	Decisions map[string]int64 `json:"decisions"` // number of decisions, by kind, such as `raise` and `give-back`
 }
 
 // Events is how throttles are found.
 type Events struct {
-	Subscribed  bool          `json:"subscribed"`    // to throttle events; else throttles are polled for
-	Why         string        `json:"why,omitempty"` // why it is not subscribed
-	Lost        int64         `json:"lost"`
-	Refills     int64         `json:"refills"` // refills that ended a throttle, or prevented one that was foreseen
-	Unneeded    int64         `json:"refills_unneeded"`
-	Ineffective int64         `json:"refills_ineffective"`
-	RefillsOff  *time.Time    `json:"refills_off_until,omitempty"` // they have no effect on this node, and are not tried again before
-	DelayP50    time.Duration `json:"delay_p50_ns"`                // recent, from the begin of a throttle to its end by a refill
-	DelayP99    time.Duration `json:"delay_p99_ns"`
-	Priority    string        `json:"priority,omitempty"`     // of the thread that answers: fifo, nice -20, plain
-	PriorityWhy string        `json:"priority_why,omitempty"` // why it is not fifo, where that was asked for
-	Missing     []MissingPart `json:"missing,omitempty"`      // while Subscribed: what the kernel refused of the programs
+	Subscribed  bool   `json:"subscribed"`          // there are throttle events; else throttles are polled for
+	Why         string `json:"why,omitempty"`       // why there are none
+	Lost        int64  `json:"lost"`                // throttle events that were lost
+	Refills     int64  `json:"refills"`             // refills that ended a throttle, or prevented one that was foreseen
+	Unneeded    int64  `json:"refills_unneeded"`    // refills without need: the foreseen throttle would not have begun, or ended by itself
+	Ineffective int64  `json:"refills_ineffective"` // refills after which the group was throttled all the same
+	// refills had no effect in several containers, and are not tried again before; absent while they have effect
+	RefillsOff *time.Time    `json:"refills_off_until,omitempty"`
+	DelayP50   time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to its end by a refill, of the last 1,024: the median
+	DelayP99   time.Duration `json:"delay_p99_ns"` // of the same, the 99th percentile
+	// of the thread that answers throttles: `fifo` (real time), or `nice -20` or `plain` where that is not permitted
+	Priority    string        `json:"priority,omitempty"`
+	PriorityWhy string        `json:"priority_why,omitempty"` // why it is not `fifo`, where that was asked for
+	Missing     []MissingPart `json:"missing,omitempty"`      // parts of the kernel's programs that could not be loaded
 }
 
 // MissingPart is a part of the programs in the kernel that could not be loaded.
 type MissingPart struct {
-	Part string `json:"part"` // balance, wakeups, periods, forecast
+	Part string `json:"part"` // `balance`, `wakeups`, `periods` or `forecast`
 	Lost string `json:"lost"` // what is not known without it
-	Why  string `json:"why"`
+	Why  string `json:"why"`  // what the kernel refused
 }
 
 // Self is what the agent costs.
 type Self struct {
-	CPU        time.Duration `json:"cpu_ns"`
-	RSS        int64         `json:"rss_bytes"`
-	Turns      int64         `json:"turns"`
-	Looks      int64         `json:"group_reads"` // containers read
-	TurnP50    time.Duration `json:"turn_p50_ns"` // median of the recent turns
-	TurnP99    time.Duration `json:"turn_p99_ns"` // of the recent turns
-	Rescans    int64         `json:"rescans"`
-	EventsLost int64         `json:"events_lost"`       // inotify queue overflows
-	LogDropped int64         `json:"log_lines_dropped"` // lines that are not in the log: too many about one object, or nobody read them in time
-	Goroutines int           `json:"goroutines"`
+	CPU        time.Duration `json:"cpu_ns"`            // CPU time used by the agent
+	RSS        int64         `json:"rss_bytes"`         // memory in bytes
+	Turns      int64         `json:"turns"`             // turns of the agent's loop
+	Looks      int64         `json:"group_reads"`       // containers read
+	TurnP50    time.Duration `json:"turn_p50_ns"`       // the median of the recent turns
+	TurnP99    time.Duration `json:"turn_p99_ns"`       // the 99th percentile of the recent turns
+	Rescans    int64         `json:"rescans"`           // how often all control groups were listed
+	EventsLost int64         `json:"events_lost"`       // overflows of the queue of inotify
+	LogDropped int64         `json:"log_lines_dropped"` // lines that are not in the log: too many about one object, or its reader was too slow
+	Goroutines int           `json:"goroutines"`        // goroutines of the agent
 }
 
 // Limited says whether the container has a limit at all.

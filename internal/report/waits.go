@@ -14,11 +14,11 @@ import (
 // Waited is the CPU time that a container's threads wanted, received and waited for, since the agent measures it. Waits
 // count when they are over; kernel threads count as neighbours.
 type Waited struct {
-	Wanted   time.Duration `json:"wanted_ns"`
-	Received time.Duration `json:"received_ns"`
-	Waits    []Wait        `json:"waits"`
-	Beside   time.Duration `json:"sibling_busy_ns"`
-	// Neighbours are those who had the CPU in the waits behind neighbours, the longest first; some of them.
+	Wanted   time.Duration `json:"wanted_ns"`       // the sum of what it received and waited for
+	Received time.Duration `json:"received_ns"`     // what it ran
+	Waits    []Wait        `json:"waits"`           // by cause; of waits that are over
+	Beside   time.Duration `json:"sibling_busy_ns"` // of `received_ns`: the core's other hardware thread ran another group
+	// the first three that had the CPU, kernel threads among them, at most 5 s old; the longest first
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
@@ -36,14 +36,14 @@ func (w Waited) Less(o Waited) Waited {
 	return d
 }
 
-// Waits is what the threads on one side of the priority waited for, of containers that are gone too.
+// Waits is what online and offline containers waited for, those that are gone included.
 type Waits struct {
-	Problem string      `json:"problem,omitempty"` // why nothing is measured
-	Ranks   []RankWaits `json:"ranks"`
-	Lost    int64       `json:"threads_not_seen"`             // the table was full
-	Unnamed int64       `json:"waits_without_name,omitempty"` // that table was full
+	Problem string      `json:"problem,omitempty"`            // why nothing is measured
+	Ranks   []RankWaits `json:"ranks"`                        // what online and offline containers waited for
+	Lost    int64       `json:"threads_not_seen"`             // threads for which the table had no room
+	Unnamed int64       `json:"waits_without_name,omitempty"` // waits without a known neighbour: the table was full
 
-	Contention *Contention `json:"contention,omitempty"` // nil: not measured
+	Contention *Contention `json:"contention,omitempty"` // how much containers wait for each other; absent: not measured
 }
 
 // Contention is how much the containers of the node, but for the offline ones, wait for each other: see internal/diagnose.
@@ -51,20 +51,19 @@ type Waits struct {
 type Contention struct {
 	Contended time.Duration `json:"contended_ns"` // they waited for a CPU that another group used
 	Runnable  time.Duration `json:"runnable_ns"`  // they ran, or waited for a CPU, without what limits took
-	Ratio     *float64      `json:"ratio"`        // of both, over the last whole interval; nil before the first
+	// of both, over the last ten seconds; `null` before that (Contention)
+	Ratio *float64 `json:"ratio"`
 }
 
 // RankWaits are waits for a CPU, without what limits took of them.
 type RankWaits struct {
-	Rank    strategy.Rank `json:"rank"`
-	Waits   int64         `json:"waits"`
-	Time    time.Duration `json:"time_ns"`
-	Lengths []Length      `json:"lengths"`         // how many lasted so long
-	Beside  time.Duration `json:"beside_other_ns"` // it ran while the core's other thread ran the other rank
-	// Causes are the waits and the shortfall by cause of the containers that are there now. Without a reservation no shortfall is
-	// known: Reserving is how many have one.
-	Causes    []Wait `json:"causes,omitempty"`
-	Reserving int    `json:"reserving"`
+	Rank      strategy.Rank `json:"rank"`             // `online` or `offline`
+	Waits     int64         `json:"waits"`            // how many
+	Time      time.Duration `json:"time_ns"`          // how long, without what limits took
+	Lengths   []Length      `json:"lengths"`          // how many lasted so long
+	Beside    time.Duration `json:"beside_other_ns"`  // it ran while the core's other thread ran the other rank
+	Causes    []Wait        `json:"causes,omitempty"` // waits and shortfall by cause, of the containers that are there now
+	Reserving int           `json:"reserving"`        // how many of these have a reservation, without which no shortfall is known
 }
 
 // Add adds the waits of a container to those of its rank.

@@ -14,8 +14,8 @@ import (
 // millisecond: the longest time that one of them came late.
 type Pause struct {
 	Took     time.Duration `json:"took"`     // the change, from call to return
-	Longest  time.Duration `json:"longest"`  // of a thread, while it took place
-	Baseline time.Duration `json:"baseline"` // the same over 50 ms before, as a measure of what is usual here
+	Longest  time.Duration `json:"longest"`  // the longest delay of a thread that wakes every millisecond, while the change took place
+	Baseline time.Duration `json:"baseline"` // the same over the 50 ms before, as a measure of what is usual here
 }
 
 const (

@@ -13,9 +13,9 @@ import (
 
 // Finding is what one check of a preflight found.
 type Finding struct {
-	Check  string `json:"check"`
-	OK     bool   `json:"ok"`
-	Detail string `json:"detail"`
+	Check  string `json:"check"`  // what was checked
+	OK     bool   `json:"ok"`     // nothing stands in the way
+	Detail string `json:"detail"` // what was found
 }
 
 // Obstacle is what a preflight found in the way.

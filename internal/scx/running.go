@@ -39,11 +39,11 @@ func Run(o *Object, most time.Duration) (*Running, error) {
 // Status is what is in force.
 type Status struct {
 	State
-	Since time.Time `json:"since"`
-	Pause Pause     `json:"pause"` // of the last change
-	Tries int       `json:"tries"`
+	Since time.Time `json:"since"`           // since when it is in force
+	Pause Pause     `json:"pause"`           // of the last change
+	Tries int       `json:"tries"`           // times that its load was tried
 	Ended string    `json:"ended,omitempty"` // why it is not in force any more
-	PID   int       `json:"pid"`
+	PID   int       `json:"pid"`             // of the process that loaded it; 0: not `plimsoll sched`
 }
 
 // Status reads the state of the scheduler in force.

@@ -12,11 +12,11 @@ import (
 
 // State is what the kernel says of sched_ext (/sys/kernel/sched_ext).
 type State struct {
-	State    string `json:"state"`         // enabling, enabled, disabling or disabled
-	Ops      string `json:"ops,omitempty"` // the scheduler that is loaded
+	State    string `json:"state"`         // `enabling`, `enabled`, `disabling` or `disabled`
+	Ops      string `json:"ops,omitempty"` // the name of the scheduler that is loaded
 	Enabled  int64  `json:"enabled"`       // schedulers loaded since boot (enable_seq)
 	Rejected int64  `json:"rejected"`      // tasks of policy SCHED_EXT that a partial scheduler rejected (nr_rejected)
-	All      bool   `json:"all,omitempty"` // it has taken over all tasks, not only those of policy SCHED_EXT
+	All      bool   `json:"all,omitempty"` // it runs all tasks, not only those of policy SCHED_EXT
 }
 
 const (

@@ -11,8 +11,8 @@ import (
 
 // Note is what a detail has besides its row and its periods.
 type Note struct {
-	Unmeasured string  `json:"unmeasured,omitempty"`
-	Waited     *Waited `json:"waited"`
+	Unmeasured string  `json:"unmeasured,omitempty"` // why there are no periods
+	Waited     *Waited `json:"waited"`               // since the agent knows the container; `null`: not measured
 }
 
 // Notes takes the notes of rows from the snapshot that the view is of.

@@ -19,16 +19,16 @@ const SnapshotSchema = "plimsoll.snapshot/v1"
 // Snapshot is such a file.
 type Snapshot struct {
 	Schema     string    `json:"schema"`
-	Made       time.Time `json:"made"`
-	View       View      `json:"view"`
+	Made       time.Time `json:"made"`       // when it was made
+	View       View      `json:"view"`       // what the page showed
 	Containers []Kept    `json:"containers"` // of each row
 }
 
 // Kept is what a snapshot keeps of a container.
 type Kept struct {
-	ID string `json:"id"`
+	ID string `json:"id"` // the path of the control group
 	Note
-	Periods []byte `json:"periods,omitempty"` // as package history writes them
+	Periods []byte `json:"periods,omitempty"` // its periods, as package history encodes them
 }
 
 // Bounds of a snapshot, beyond which it is not one of ours.

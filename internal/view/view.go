@@ -31,130 +31,136 @@ const Schema = "plimsoll.view/v1"
 
 // View is what a person sees of one node, once a second.
 type View struct {
-	Schema     string             `json:"schema"`
-	Now        time.Time          `json:"now"`
-	Node       string             `json:"node"` // host name
-	Version    string             `json:"version"`
-	Kernel     string             `json:"kernel"`
-	Cgroup     string             `json:"cgroup"`
-	Mode       report.Mode        `json:"mode"`
-	HeldReason string             `json:"held_reason,omitempty"`
-	Sentence   string             `json:"sentence"`
-	Window     time.Duration      `json:"window_ns"` // what "the last minute" is now: shorter after a start
-	Mark       Mark               `json:"mark"`
-	Rows       []Row              `json:"rows"`               // worst first
-	Recording  *Recording         `json:"recording"`          // null: periods are not measured; Mark.Features says why
-	Recorded   *time.Time         `json:"recorded,omitempty"` // of a file: when it was made; absent: live
-	Colocation *report.Colocation `json:"colocation,omitempty"`
-	Reserve    *report.Reserve    `json:"reserve,omitempty"`
-	Waits      *report.Waits      `json:"waits,omitempty"`
-	Problems   []string           `json:"problems"`
+	Schema     string        `json:"schema"`
+	Now        time.Time     `json:"now"`                   // as in the status
+	Node       string        `json:"node"`                  // the name of the host
+	Version    string        `json:"version"`               // as in the status
+	Kernel     string        `json:"kernel"`                // as in the status
+	Cgroup     string        `json:"cgroup"`                // as in the status
+	Mode       report.Mode   `json:"mode"`                  // as in the status
+	HeldReason string        `json:"held_reason,omitempty"` // as in the status
+	Sentence   string        `json:"sentence"`              // which container lost how much wall time, and why
+	Window     time.Duration `json:"window_ns"`             // the length of "the last minute": shorter after a start
+	Mark       Mark          `json:"mark"`                  // the node as a load line
+	// containers, worst first; a pod is folded into them, and has a row where it alone has a limit
+	Rows       []Row              `json:"rows"`
+	Recording  *Recording         `json:"recording"`            // which periods are there; `null`: they are not measured, and `mark.features` says why
+	Recorded   *time.Time         `json:"recorded,omitempty"`   // of a snapshot: when it was made; absent: live
+	Colocation *report.Colocation `json:"colocation,omitempty"` // as in the status
+	Reserve    *report.Reserve    `json:"reserve,omitempty"`    // as in the status
+	Waits      *report.Waits      `json:"waits,omitempty"`      // as in the status
+	Problems   []string           `json:"problems"`             // as in the status
 }
 
-// Recording says what of the periods is there.
+// Recording says which periods are there.
 type Recording struct {
-	Since time.Time `json:"since"` // without a gap
+	Since time.Time `json:"since"` // since when periods are recorded without a gap
 	Lost  int64     `json:"lost"`  // periods that found no room in the kernel's ring since then
 }
 
 // Mark is the node as a load line.
 type Mark struct {
 	report.Node
-	Features []Feature `json:"features"`
-	Changed  int       `json:"changed_files"` // that hold a value of the agent's
-	Undo     string    `json:"undo"`          // the command that puts them all back; "" where there is nothing to undo
+	Features []Feature `json:"features"`      // what the kernel can do for the agent
+	Changed  int       `json:"changed_files"` // files that hold a value of Plimsoll
+	Undo     string    `json:"undo"`          // the command that puts them all back; empty where there is nothing to undo
 }
 
 // Feature is something that the kernel can do for the agent, or not.
 type Feature struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
-	OK   bool   `json:"ok"`
+	Name string `json:"name"` // of the feature
+	Text string `json:"text"` // what it is good for, or what is missing
+	OK   bool   `json:"ok"`   // the kernel has it
 }
 
 // Row is one container, or a pod that alone has a limit. A null is "not measured", and never 0.
 type Row struct {
-	ID         string                `json:"id"` // the cgroup path
-	Name       string                `json:"name"`
-	Pod        string                `json:"pod,omitempty"`
-	Runtime    string                `json:"runtime"`
-	Level      string                `json:"level"`
-	Policy     string                `json:"policy"`
-	Limit      *time.Duration        `json:"limit_ns"` // a period; null: no limit
-	Period     time.Duration         `json:"period_ns"`
-	Used       *float64              `json:"used_cpus"`          // mean of the last second
-	Peak       *float64              `json:"peak_cpus"`          // the most in one period of the window
-	Lost       *time.Duration        `json:"lost_ns"`            // wall time throttled in the window
-	Throttled  *int64                `json:"throttled"`          // periods of the window
-	Refills    *int64                `json:"refills"`            // in the window
-	Tokens     *time.Duration        `json:"tokens_ns"`          // burst tokens saved now
-	Quota      *time.Duration        `json:"quota_ns"`           // in force; null: none
-	QuotaAsked *time.Duration        `json:"quota_asked_ns"`     // requested; null: none
-	Burst      time.Duration         `json:"burst_ns"`           // in force
-	BurstAsked time.Duration         `json:"burst_asked_ns"`     // requested
-	Cause      Cause                 `json:"cause"`              // why it lost most of that, as it was then, in one word; "" where it lost nothing
-	LastLost   *time.Time            `json:"last_lost"`          // the latest snapshot of the window that found more lost; null: none did
-	CauseNow   Cause                 `json:"cause_now"`          // why it loses time now; "" where it loses none
-	Why        string                `json:"why"`                // the last decision and its reason
-	Requests   *report.RequestWindow `json:"requests,omitempty"` // of the last whole minute; nil: not measured
-	Paused     *time.Time            `json:"paused_until,omitempty"`
-	Problem    string                `json:"problem,omitempty"`
+	ID         string         `json:"id"`             // the path of the control group
+	Name       string         `json:"name"`           // as in the status
+	Pod        string         `json:"pod,omitempty"`  // as in the status
+	Runtime    string         `json:"runtime"`        // as in the status
+	Level      string         `json:"level"`          // as in the status
+	Policy     string         `json:"policy"`         // the policy that applies to it
+	Limit      *time.Duration `json:"limit_ns"`       // the declared quota a period; `null`: none
+	Period     time.Duration  `json:"period_ns"`      // the period of the quota
+	Used       *float64       `json:"used_cpus"`      // CPUs used, the mean of the last second; `null`: not measured
+	Peak       *float64       `json:"peak_cpus"`      // the most CPUs used in one period of the window; `null`: not measured
+	Lost       *time.Duration `json:"lost_ns"`        // wall time throttled in the window; `null`: not measured
+	Throttled  *int64         `json:"throttled"`      // throttled periods of the window; `null`: not measured
+	Refills    *int64         `json:"refills"`        // refills in the window; `null`: not measured
+	Tokens     *time.Duration `json:"tokens_ns"`      // burst tokens saved now, computed from the periods; `null` until they are known
+	Quota      *time.Duration `json:"quota_ns"`       // in force; `null`: none
+	QuotaAsked *time.Duration `json:"quota_asked_ns"` // requested; `null`: none
+	Burst      time.Duration  `json:"burst_ns"`       // in force
+	BurstAsked time.Duration  `json:"burst_asked_ns"` // requested
+	// why it lost most of that time, as it was then: `own-limit`, `pod-limit`, `at-cap`, `budget`, `guard`, `refused`,
+	// `paused`, `held`, `policy-none`, `refills-off`; empty where it lost none
+	Cause    Cause                 `json:"cause"`
+	LastLost *time.Time            `json:"last_lost"`              // when it last lost time in the window; `null`: it lost none
+	CauseNow Cause                 `json:"cause_now"`              // why it loses time now; empty where it loses none
+	Why      string                `json:"why"`                    // the last decision and its reason
+	Requests *report.RequestWindow `json:"requests,omitempty"`     // of the last full minute; absent: not measured
+	Paused   *time.Time            `json:"paused_until,omitempty"` // as in the status
+	Problem  string                `json:"problem,omitempty"`      // as in the status
 }
 
 // Periods are columns, oldest first, of one container. While a group sleeps the kernel's timer stands still, and there
 // are no periods: the ends in between are absent.
 type Periods struct {
-	Length    time.Duration `json:"period_ns"`
-	End       []int64       `json:"end_ms"` // Unix time
-	Used      []int32       `json:"used_us"`
-	Quota     []int32       `json:"quota_us"`  // -1: none
-	Tokens    []int32       `json:"tokens_us"` // after the period; -1: not known
-	Throttles []int32       `json:"throttles"` // that began in the period
-	Lost      []int32       `json:"lost_us"`
-	Refills   []int32       `json:"refills"`
+	Length time.Duration `json:"period_ns"` // how long a period is
+	// when the periods end, in milliseconds of Unix time; while a group sleeps there are no periods
+	End       []int64 `json:"end_ms"`
+	Used      []int32 `json:"used_us"`   // CPU time used, in microseconds
+	Quota     []int32 `json:"quota_us"`  // the quota, in microseconds; -1: none
+	Tokens    []int32 `json:"tokens_us"` // burst tokens after the period, in microseconds; -1: not known
+	Throttles []int32 `json:"throttles"` // throttles that began in the period
+	Lost      []int32 `json:"lost_us"`   // wall time throttled, in microseconds
+	Refills   []int32 `json:"refills"`   // refills in the period
 }
 
 // Detail is one container.
 type Detail struct {
-	Row        Row           `json:"row"`
-	Recording  *Recording    `json:"recording"`            // null: periods are not measured, see Unmeasured
-	Unmeasured string        `json:"unmeasured,omitempty"` // why there are no periods
-	Periods    Periods       `json:"periods"`
-	Histogram  []int64       `json:"histogram"` // periods by their use in sixteenths of the limit: class 0 is none, class 16 up to the limit, class 64 open
-	Demand     *Demand       `json:"demand"`    // of the recorded periods; null: there are none
-	Waited     *Waited       `json:"waited"`    // since the agent knows the container; null: not measured
-	Advice     []Alternative `json:"advice"`
+	Row        Row        `json:"row"`                  // its row in the view
+	Recording  *Recording `json:"recording"`            // which periods are there; `null`: they are not measured
+	Unmeasured string     `json:"unmeasured,omitempty"` // why there are no periods
+	Periods    Periods    `json:"periods"`              // columns, oldest first
+	// periods by their use: none, then sixteenths of the limit (16: up to the limit), the last of 65 open
+	Histogram []int64       `json:"histogram"`
+	Demand    *Demand       `json:"demand"` // what it wanted, by the recorded periods; `null`: there are none
+	Waited    *Waited       `json:"waited"` // since the agent knows the container; `null`: not measured
+	Advice    []Alternative `json:"advice"` // what other limits and bursts would have done with these periods, without refills
 }
 
 // Demand is what the container wanted a period. The limit hides a part of it: it lies between the two means.
 type Demand struct {
-	Periods  int     `json:"periods"`
-	Low      float64 `json:"low_cpus"`  // what was used
-	High     float64 `json:"high_cpus"` // and with all time lost added, on as many CPUs as it used at most
-	Censored bool    `json:"censored"`  // some periods were throttled: the demand is a bound
+	Periods  int     `json:"periods"`   // from how many periods
+	Low      float64 `json:"low_cpus"`  // the mean of what was used
+	High     float64 `json:"high_cpus"` // the mean with all time lost added, on as many CPUs as it used at most
+	Censored bool    `json:"censored"`  // the limit hid a part, so that the demand is a bound
 }
 
 // Waited are waits by cause. Neighbours are never named for time that a limit took.
 type Waited struct {
-	Wanted     time.Duration      `json:"wanted_ns"`
-	Received   time.Duration      `json:"received_ns"`
-	Causes     []WaitedFor        `json:"causes"`               // the longest first
-	Neighbours []report.Neighbour `json:"neighbours,omitempty"` // who had the CPU, the longest first
+	Wanted   time.Duration `json:"wanted_ns"`   // thread time that it ran, was runnable or throttled
+	Received time.Duration `json:"received_ns"` // thread time that it ran
+	Causes   []WaitedFor   `json:"causes"`      // the longest first
+	// who had the CPU for at least 5 % of the waiting, the longest first; none is named for time that a limit took
+	Neighbours []report.Neighbour `json:"neighbours,omitempty"`
 }
 
 // WaitedFor is the thread time that one cause took.
 type WaitedFor struct {
-	Cause report.Cause  `json:"cause"`
-	Text  string        `json:"text"`
-	Time  time.Duration `json:"time_ns"`
+	Cause report.Cause  `json:"cause"`   // what took the time, as in diagnose
+	Text  string        `json:"text"`    // the cause in words
+	Time  time.Duration `json:"time_ns"` // thread time
 }
 
 // Alternative is what another burst or limit would have done with the recorded periods.
 type Alternative struct {
-	Text      string        `json:"text"`     // "burst 100 %", "limit 1.5 CPUs"
-	Limit     time.Duration `json:"limit_ns"` // a period
-	Burst     time.Duration `json:"burst_ns"`
+	Text      string        `json:"text"`      // such as `burst 100 %` or `limit 1.5 CPUs`
+	Limit     time.Duration `json:"limit_ns"`  // the quota a period
+	Burst     time.Duration `json:"burst_ns"`  // the burst
 	Now       bool          `json:"now"`       // these are the values in force
-	Throttled [2]int        `json:"throttled"` // periods: at least, at most
-	Delay     [2]float64    `json:"delay"`     // mean delay of work, in periods: at least, at most
+	Throttled [2]int        `json:"throttled"` // periods that would have been throttled: at least, at most
+	Delay     [2]float64    `json:"delay"`     // the mean delay of work, in periods: at least, at most
 }

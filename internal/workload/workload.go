@@ -11,8 +11,8 @@ import (
 // ID is the identity of one control group. A group that is deleted and made again under the same path is another
 // one: its inode differs.
 type ID struct {
-	Path  string `json:"cgroup"` // below the cpu hierarchy (v1) or the root (v2), begins with "/"
-	Inode uint64 `json:"inode"`
+	Path  string `json:"cgroup"` // below the cpu hierarchy (v1) or the root (v2); begins with `/`
+	Inode uint64 `json:"inode"`  // a group that is made again under the same path has another one
 }
 
 // InScope is the name of the group that crun made in a container's systemd scope, and to which it gave the limit.
