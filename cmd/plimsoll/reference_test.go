@@ -8,24 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write the flags into docs/REFERENCE.md")
+var update = flag.Bool("update", false, "write the generated parts of docs/REFERENCE.md")
 
 // TestFlagsAreDocumented: docs/REFERENCE.md has each command that people see, with each of its flags and its default.
 func TestFlagsAreDocumented(t *testing.T) {
-	const file, begin, end = "../../docs/REFERENCE.md", "<!-- flags: begin -->\n", "<!-- flags: end -->\n"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(data), begin)
-	have, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no place for flags", file)
-	}
 	var want strings.Builder
 	for _, root := range []*cobra.Command{newRoot(), newPlugin()} {
 		writeFlags(&want, root)
@@ -33,14 +24,30 @@ func TestFlagsAreDocumented(t *testing.T) {
 	if n := strings.Count(want.String(), "\n* `--"); n < 50 {
 		t.Errorf("only %d flags", n)
 	}
-	if have == want.String() {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s does not have the flags of the commands; hint: go test ./cmd/plimsoll -run %s -update", file, t.Name())
-	}
-	if err := os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
+	generated(t, "flags", want.String())
+}
+
+// generated compares a part of docs/REFERENCE.md, or with -update writes it.
+func generated(t *testing.T, part, want string) {
+	t.Helper()
+	const file = "../../docs/REFERENCE.md"
+	data, err := os.ReadFile(file)
+	if err != nil {
 		t.Fatal(err)
+	}
+	begin, end := fmt.Sprintf("<!-- %s: begin -->\n", part), fmt.Sprintf("<!-- %s: end -->\n", part)
+	before, rest, found := strings.Cut(string(data), begin)
+	have, after, closed := strings.Cut(rest, end)
+	switch {
+	case !found || !closed:
+		t.Fatalf("%s has no place for %s", file, part)
+	case have == want:
+	case !*update:
+		t.Fatalf("%s (-documented +made):\n%s\nhint: go test ./cmd/plimsoll -run %s -update", file, gocmp.Diff(have, want), t.Name())
+	default:
+		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
