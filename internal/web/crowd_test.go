@@ -1,8 +1,18 @@
 package web
 
 import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // arrivals is a listener of connections from given addresses.
@@ -31,42 +41,142 @@ func (a *arrivals) Accept() (net.Conn, error) {
 	return &arrival{from: &net.TCPAddr{IP: ip, Port: 4711}}, nil
 }
 
-// TestCrowd: one address has a part of the connections, all together have a bound, and who leaves makes room.
-func TestCrowd(t *testing.T) {
-	many := func(n int, address string) (list []string) {
-		for range n {
-			list = append(list, address)
-		}
-		return list
-	}
+// gathering is a crowd and its connections.
+type gathering struct {
+	*crowd
+	source *arrivals
+}
+
+func gather() gathering {
 	source := &arrivals{}
-	c := newCrowd(source)
-	accept := func(from []string) (conns []net.Conn) {
-		source.from = from
-		for {
-			conn, err := c.Accept()
-			if err != nil {
-				return conns
-			}
-			conns = append(conns, conn)
+	return gathering{newCrowd(source), source}
+}
+
+// come has n connections come; an address with a verb is another one for each.
+func (g gathering) come(n int, address string) (list []*member) {
+	for i := range n {
+		from := address
+		if net.ParseIP(address) == nil {
+			from = fmt.Sprintf(address, i/250, i%250)
+		}
+		g.source.from = []string{from}
+		conn, err := g.Accept()
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, conn.(*member))
+	}
+	return list
+}
+
+// stay says how many were not closed.
+func stay(list []*member) (n int) {
+	for _, m := range list {
+		if m.Conn.(*arrival).closed == 0 {
+			n++
 		}
 	}
-	greedy := accept(many(100, "10.0.0.1"))
-	local := accept(many(1000, "127.0.0.1"))
-	if len(greedy) != maxOfAddress || len(local) != maxConnections-maxOfAddress {
-		t.Errorf("%d of one address, %d of the loopback interface", len(greedy), len(local))
+	return n
+}
+
+// TestCrowd: a new connection finds room, and who has the most gives it.
+func TestCrowd(t *testing.T) {
+	const one, many, network = "10.0.0.1", "10.1.%d.%d", "fd00::%x:%x"
+	for name, c := range map[string]struct {
+		first, then int
+		of, others  string
+		want        [2]int // that stay
+	}{
+		"one address":                     {1, 1000, one, "10.0.0.2", [2]int{1, maxConnections - 1}},
+		"this machine":                    {1, 1000, one, "127.0.0.1", [2]int{1, maxConnections - 1}},
+		"one network of IPv6":             {2, 1000, one, network, [2]int{2, maxConnections - 2}},
+		"an address in a network":         {1, 1000, "fd00::1:0:0", "fd00::1", [2]int{1, maxConnections - 1}},
+		"many addresses":                  {1, maxConnections - 1, one, many, [2]int{1, maxConnections - 1}},
+		"as many as there are":            {1, maxConnections, one, many, [2]int{0, maxConnections}},
+		"many addresses, and who has two": {2, maxConnections - 1, one, many, [2]int{1, maxConnections - 1}},
+	} {
+		g := gather()
+		first := g.come(c.first, c.of)
+		then := g.come(c.then, c.others)
+		if got := [2]int{stay(first), stay(then)}; got != c.want {
+			t.Errorf("%s: %v stay, want %v", name, got, c.want)
+		}
+		for _, m := range append(first, then...) {
+			m.Close()
+			m.Close()
+		}
+		if len(g.members)+len(g.networks)+len(g.addresses) != 0 {
+			t.Errorf("%s: %d connections of %v, %v are left", name, len(g.members), g.networks, g.addresses)
+		}
 	}
-	if other := accept(many(1, "10.0.0.2")); len(other) != 0 {
-		t.Error("above the bound of all")
+}
+
+// TestWhoWaitsGoesFirst: of one address, a connection with a request at work stays, and one that had one lately stays longer.
+func TestWhoWaitsGoesFirst(t *testing.T) {
+	g := gather()
+	list := g.come(maxConnections, "10.0.0.1")
+	list[0].begin()
+	list[1].begin()()
+	g.come(maxConnections-2, "10.0.0.1")
+	if n := stay(list); n != 2 || stay(list[:2]) != 2 {
+		t.Errorf("%d stay", n)
 	}
-	for _, conn := range append(greedy, local...) {
-		conn.Close()
-		conn.Close()
+	g.come(1, "10.0.0.1")
+	if stay(list[:1]) != 1 || stay(list[1:2]) != 0 {
+		t.Error("another one than the connection that waits longest was closed")
 	}
-	if c.all != 0 || len(c.of) != 0 {
-		t.Errorf("%d connections, %v are left", c.all, c.of)
+}
+
+// attack keeps a connection from an address to a server of TLS, and does so again when it is closed.
+func attack(ctx context.Context, from, to string, act func(net.Conn)) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	for ctx.Err() == nil {
+		if conn, err := dialer.DialContext(ctx, "tcp", to); err == nil {
+			end := context.AfterFunc(ctx, func() { conn.Close() })
+			act(conn)
+			_, _ = io.Copy(io.Discard, conn) // until it is closed
+			conn.Close()
+			end()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
 	}
-	if n := len(accept(many(1, "10.0.0.2"))); n != 1 {
-		t.Error("no room was made")
+}
+
+// TestManyAddressesKeepNobodyOut: 64 addresses hold ten connections each, over which they say nothing, send a request slowly or
+// ask and stay. Probes and a reader are answered all the same.
+func TestManyAddressesKeepNobodyOut(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := onNetwork(t, token)
+	ctx, stop := context.WithCancel(t.Context())
+	var attackers sync.WaitGroup
+	defer attackers.Wait()
+	defer stop()
+	var begun atomic.Int64
+	sends := func(text string) func(net.Conn) {
+		return func(conn net.Conn) { fmt.Fprint(tls.Client(conn, n.client), text) }
+	}
+	acts := []func(net.Conn){func(net.Conn) {}, sends("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "), sends("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")}
+	for i := range 640 {
+		act := acts[i%len(acts)]
+		attackers.Go(func() {
+			attack(ctx, fmt.Sprintf("127.1.0.%d", 1+i%64), "127.0.0.1"+n.port, func(conn net.Conn) { begun.Add(1); act(conn) })
+		})
+	}
+	for begun.Load() < 640+64 { // some have come again: there was no room
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 20 {
+		begin := time.Now()
+		n.ask("/readyz", "", http.StatusOK)
+		n.ask("/metrics", "Bearer secret", http.StatusOK)
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("a probe and a reader took %v", took)
+		}
 	}
 }

@@ -71,13 +71,17 @@ func (d *side) show(v format) http.HandlerFunc {
 	}
 }
 
-// clientOf is the address of the network that a request is from; "" for this machine's own, which all of its programs have.
+// clientOf is whose share a request takes: an address of IPv4, or a network of IPv6. It is "" for this machine's own
+// addresses, which all of its programs have.
 func clientOf(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || from.Addr().IsLoopback() {
+	if err != nil || from.Addr().Unmap().IsLoopback() {
 		return ""
 	}
-	return from.Addr().String()
+	if address := from.Addr().Unmap(); address.Is4() {
+		return address.String()
+	}
+	return networkOf(from.Addr()).String()
 }
 
 // post decodes a request, does it, and answers with its result or error.

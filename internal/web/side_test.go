@@ -318,6 +318,18 @@ func TestEachClientHasAShareOfPermissions(t *testing.T) {
 	})
 }
 
+// TestWhoseShareItIs: an address of IPv4, 64 bits of IPv6, and nobody's on this machine.
+func TestWhoseShareItIs(t *testing.T) {
+	for from, want := range map[string]string{"10.0.0.1:1": "10.0.0.1", "[::ffff:10.0.0.1]:1": "10.0.0.1", "[2001:db8:1:2:3::4]:1": "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:1": "fe80::/64", "127.0.0.1:1": "", "[::1]:1": "", "[::ffff:127.0.0.1]:1": "", "@": ""} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = from
+		if got := clientOf(r); got != want {
+			t.Errorf("%s takes the share of %q, want %q", from, got, want)
+		}
+	}
+}
+
 // TestEachClientHasAShare: one address of the network does not take the places of the others.
 func TestEachClientHasAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

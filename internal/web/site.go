@@ -33,8 +33,9 @@ import (
 //
 // # Known limits
 //
-// All programs of the loopback interface are one client. An address behind NAT shares its part with its neighbours. Many
-// addresses together can ask an API server so much that a reader whom it does not know yet waits in vain.
+// All programs of the loopback interface are one client. An address behind NAT, or of an IPv6 network of 64 bits, shares its
+// part with its neighbours. Many addresses together can ask an API server so much that a reader whom it does not know yet waits
+// in vain.
 type Site struct {
 	listeners map[net.Listener]http.Handler
 	pages     *side
@@ -89,7 +90,7 @@ func OpenSite(o SiteOptions) (*Site, error) {
 			}
 			l, h = tls.NewListener(l, o.TLS), s.permit(o.Access, h)
 		}
-		s.listeners[l] = asData(s.checkHost(o.Hosts, h))
+		s.listeners[l] = atWork(asData(s.checkHost(o.Hosts, h)))
 	}
 	return s, nil
 }
