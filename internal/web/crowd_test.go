@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -178,5 +179,38 @@ func TestManyAddressesKeepNobodyOut(t *testing.T) {
 		if took := time.Since(begin); took > 5*time.Second {
 			t.Errorf("a probe and a reader took %v", took)
 		}
+	}
+}
+
+// TestProbesShareAQuestion: however many addresses ask for the agent's health, it is asked one thing at a time.
+func TestProbesShareAQuestion(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), ReadSocket)
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	agent := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked.Add(1)
+		time.Sleep(50 * time.Millisecond)
+	}))
+	agent.Listener.Close()
+	agent.Listener = l
+	agent.Start()
+	defer agent.Close()
+	site := &Site{agent: Dial(socket), log: quiet(), pages: newSide(newAnswers(local{}, time.Now, quiet()))}
+	h := site.health("/readyz")
+	var probes sync.WaitGroup
+	for range 100 {
+		probes.Go(func() {
+			w := httptest.NewRecorder()
+			if h(w, httptest.NewRequest(http.MethodGet, "/readyz", nil)); w.Code != http.StatusOK {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+	probes.Wait()
+	if n := asked.Load(); n > 4 {
+		t.Errorf("the agent was asked %d times", n)
 	}
 }

@@ -157,12 +157,16 @@ func (s *Site) handler(o SiteOptions) http.Handler {
 	return mux
 }
 
-// health passes the agent's judgement on, without a word about it: the path is open to everybody.
+// health passes the agent's judgement on, without a word about it: the path is open to everybody. So all requests that wait
+// share one question to the agent.
 func (s *Site) health(path string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), s.pages.patience)
+	judgements := &snapshots{pause: readersPause, take: func(ctx context.Context) (report.Status, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.pages.patience)
 		defer cancel()
-		err := s.agent.Healthy(ctx, path)
+		return report.Status{}, s.agent.Healthy(ctx, path)
+	}}
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, err := s.pages.ask(r.Context(), judgements)
 		if err != nil {
 			s.log.Debug("not healthy", "path", path, "error", err)
 			err = errors.New(notHealthy)
