@@ -4,17 +4,20 @@
 //
 // A bearer token is reviewed by the API server (TokenReview), and its user's right by a SubjectAccessReview of a
 // nonResourceURL with the verb get, as the kubelet and kube-rbac-proxy do. Both answers are kept: yes for allowedFor, no for
-// deniedFor. The table of answers is bounded, and holds hashes in place of tokens.
+// deniedFor. The table of answers is bounded, and holds hashes in place of tokens. Addresses from which somebody might read
+// within the last hour have a part of the questions to themselves, so that others with many bad tokens keep no reader out.
 //
 // # Known limits
 //
-// A right that was taken away lasts for allowedFor. While the API server is away nobody new may read.
+// A right that was taken away lasts for allowedFor. While the API server is away nobody new may read. A reader at an address
+// that is new waits behind all others that are.
 package kubeauth
 
 import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -33,17 +36,20 @@ import (
 const (
 	allowedFor = time.Minute
 	deniedFor  = 10 * time.Second
+	readerFor  = time.Hour // after the last question that was answered with yes
 	maxAnswers = 1024
 	maxToken   = 16 << 10
 	askTimeout = 5 * time.Second
-	// asks and askBurst bound the questions a second, so that a client with many bad tokens cannot flood the API server.
+	// asks and askBurst bound the questions a second of readers, and of all others, so that a client with many bad tokens
+	// cannot flood the API server.
 	asks, askBurst = 5, 20
 )
 
 // API asks one API server.
 type API struct {
-	reviewer reviewer
-	answers  *cache.LRUExpireCache // key: error or nil
+	ofReaders, ofOthers reviewer              // the same API server; each has its own bound
+	answers             *cache.LRUExpireCache // key: error or nil
+	readers             *cache.LRUExpireCache // addresses
 }
 
 // reviewer is the part of an API server that is asked.
@@ -77,18 +83,21 @@ func Connect(kubeconfig, userAgent string, now func() time.Time) (*API, error) {
 	}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
 	config.UserAgent, config.QPS, config.Burst, config.Timeout = userAgent, asks, askBurst, askTimeout
-	var c client
-	for group, to := range map[schema.GroupVersion]**rest.RESTClient{authentication.SchemeGroupVersion: &c.token, authorization.SchemeGroupVersion: &c.access} {
-		config.APIPath, config.GroupVersion = "/apis", &group
-		if *to, err = rest.RESTClientFor(config); err != nil {
-			return nil, fmt.Errorf("kubernetes client: %w", err)
+	var ofReaders, ofOthers client
+	for _, c := range []*client{&ofReaders, &ofOthers} {
+		for group, to := range map[schema.GroupVersion]**rest.RESTClient{authentication.SchemeGroupVersion: &c.token, authorization.SchemeGroupVersion: &c.access} {
+			config.APIPath, config.GroupVersion = "/apis", &group
+			if *to, err = rest.RESTClientFor(config); err != nil {
+				return nil, fmt.Errorf("kubernetes client: %w", err)
+			}
 		}
 	}
-	return newAPI(c, now), nil
+	return newAPI(ofReaders, ofOthers, now), nil
 }
 
-func newAPI(r reviewer, now func() time.Time) *API {
-	return &API{r, cache.NewLRUExpireCacheWithClock(maxAnswers, clock(now))}
+func newAPI(ofReaders, ofOthers reviewer, now func() time.Time) *API {
+	table := func() *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(maxAnswers, clock(now)) }
+	return &API{ofReaders, ofOthers, table(), table()}
 }
 
 type clock func() time.Time
@@ -108,10 +117,16 @@ func (a *API) Permit(r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
-	final, err := a.ask(ctx, token, r.URL.Path)
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	server := a.ofOthers
+	if _, ok := a.readers.Get(address); ok {
+		server = a.ofReaders
+	}
+	final, err := ask(ctx, server, token, r.URL.Path)
 	switch {
 	case final && err == nil:
 		a.answers.Add(k, nil, allowedFor)
+		a.readers.Add(address, nil, readerFor)
 	case final:
 		a.answers.Add(k, err, deniedFor)
 	}
@@ -119,9 +134,9 @@ func (a *API) Permit(r *http.Request) error {
 }
 
 // ask asks the API server; final says that it answered.
-func (a *API) ask(ctx context.Context, token, path string) (final bool, err error) {
+func ask(ctx context.Context, server reviewer, token, path string) (final bool, err error) {
 	t := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
-	if err := a.reviewer.Token(ctx, t); err != nil {
+	if err := server.Token(ctx, t); err != nil {
 		return false, unknown(err)
 	}
 	if !t.Status.Authenticated {
@@ -134,7 +149,7 @@ func (a *API) ask(ctx context.Context, token, path string) (final bool, err erro
 	}
 	s := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups,
 		Extra: extra, NonResourceAttributes: &authorization.NonResourceAttributes{Path: path, Verb: "get"}}}
-	if err := a.reviewer.Access(ctx, s); err != nil {
+	if err := server.Access(ctx, s); err != nil {
 		return false, unknown(err)
 	}
 	if !s.Status.Allowed {

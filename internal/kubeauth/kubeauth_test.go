@@ -45,7 +45,7 @@ func (c *cluster) Access(_ context.Context, s *authorization.SubjectAccessReview
 func TestPermit(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := &cluster{}
-	a := newAPI(c, func() time.Time { return now })
+	a := newAPI(c, c, func() time.Time { return now })
 	permit := func(token, path string, want, tokens, accesses int) {
 		t.Helper()
 		r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -94,7 +94,7 @@ func TestPermit(t *testing.T) {
 
 // TestAnswersAreBounded: whoever sends many tokens does not have all of the answers kept.
 func TestAnswersAreBounded(t *testing.T) {
-	a := newAPI(&cluster{}, time.Now)
+	a := newAPI(&cluster{}, &cluster{}, time.Now)
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	for i := range 2 * maxAnswers {
 		r.Header.Set("Authorization", fmt.Sprint("Bearer ", i))
@@ -104,5 +104,39 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if n := len(a.answers.Keys()); n != maxAnswers {
 		t.Errorf("%d answers are kept, want %d", n, maxAnswers)
+	}
+}
+
+// TestReadersAreAskedAbout: while others use up all questions, an address that somebody read from still has its own.
+func TestReadersAreAskedAbout(t *testing.T) {
+	now := time.Unix(1000, 0)
+	ofReaders, ofOthers := &cluster{}, &cluster{}
+	a := newAPI(ofReaders, ofOthers, func() time.Time { return now })
+	permit := func(from, token string) error {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.RemoteAddr = from
+		r.Header.Set("Authorization", "Bearer "+token)
+		return a.Permit(r)
+	}
+	if err := permit("10.0.0.1:1", "good"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * maxAnswers {
+		_ = permit(fmt.Sprintf("10.9.%d.%d:1", i/250, i%250), fmt.Sprint(i))
+	}
+	ofOthers.down = true
+	now = now.Add(readerFor - time.Second)
+	if err := permit("10.0.0.1:2", "good"); err != nil || ofReaders.tokens != 1 {
+		t.Errorf("a reader is kept out: %v, %d questions", err, ofReaders.tokens)
+	}
+	if err := permit("10.0.0.2:1", "good"); err != nil {
+		t.Errorf("the answer is known: %v", err)
+	}
+	if err := permit("10.0.0.2:1", "bad"); err == nil || ofReaders.tokens != 1 {
+		t.Errorf("another one takes the readers' questions: %v, %d", err, ofReaders.tokens)
+	}
+	now = now.Add(readerFor + time.Second)
+	if err := permit("10.0.0.1:3", "good"); err == nil {
+		t.Error("an address is a reader's for ever")
 	}
 }

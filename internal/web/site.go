@@ -34,8 +34,8 @@ import (
 // # Known limits
 //
 // All programs of the loopback interface are one client. An address behind NAT, or of an IPv6 network of 64 bits, shares its
-// part with its neighbours. Many addresses together can ask an API server so much that a reader whom it does not know yet waits
-// in vain.
+// part with its neighbours. Many addresses together can ask an API server so much that a reader at an address that it does not
+// know yet waits in vain.
 type Site struct {
 	listeners map[net.Listener]http.Handler
 	pages     *side
