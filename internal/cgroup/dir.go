@@ -220,7 +220,12 @@ func short(n int, data []byte, err error) error {
 	return err
 }
 
-// Dirs lists the directories in a directory, sorted. Symbolic links (cpu -> cpu,cpuacct) are not among them.
+// longestFile is above the length of every file name of a control group, of which cpuset.effective_cpus is among the longest.
+const longestFile = 64
+
+// Dirs lists the directories in a directory, sorted. Symbolic links (cpu -> cpu,cpuacct) are not among them, nor are
+// directories whose files no path can name: who may make groups may nest them deeper than that, and is not to make the
+// reading of all other groups fail.
 func (d *Dir) Dirs(name string) ([]string, error) {
 	full, err := d.resolve("readdir", name)
 	if err != nil {
@@ -232,7 +237,7 @@ func (d *Dir) Dirs(name string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && len(full)+1+len(e.Name())+1+longestFile < unix.PathMax {
 			names = append(names, e.Name())
 		}
 	}

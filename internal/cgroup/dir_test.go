@@ -5,11 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestDirNames(t *testing.T) {
@@ -48,6 +50,43 @@ func TestDirNames(t *testing.T) {
 	}
 	if _, err := d.Dirs("../.."); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("Dirs leaves the root: %v", err)
+	}
+}
+
+// TestGroupsNestedTooDeep: a tenant that nests groups until no path names their files stops no walk over all groups.
+func TestGroupsNestedTooDeep(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "cgroup.controllers"), []byte("cpuset cpu\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(root, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(slices.Repeat([]string{strings.Repeat("deep", 25)}, 45), "leaf") {
+		err := unix.Mkdirat(fd, name, 0o755)
+		above := fd
+		if err == nil {
+			fd, err = unix.Openat(above, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		}
+		unix.Close(above)
+		file, err2 := unix.Openat(fd, "cpuset.cpus", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+		_, err3 := unix.Write(file, []byte("\n"))
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(file)
+	}
+	unix.Close(fd)
+	d := NewDir(root)
+	defer d.Close()
+	tree, err := Detect(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := tree.CPUSets("/")
+	if err != nil || len(sets) < 30 || len(sets) > 40 {
+		t.Errorf("%d groups, %v", len(sets), err)
 	}
 }
 
