@@ -74,6 +74,38 @@ func (w *world) task(group string) int {
 	return tids[0]
 }
 
+// busyTasks are tasks that something is done at the reading of.
+type busyTasks struct {
+	fakeTasks
+	at func()
+}
+
+func (c busyTasks) Slice(tid int) (time.Duration, error) { c.at(); return c.fakeTasks.Slice(tid) }
+
+// TestManyThreadsKeepNoThrottleWaiting: a throttle is answered while the threads of a container are read, however many it has.
+func TestManyThreadsKeepNoThrottleWaiting(t *testing.T) {
+	w, c := manned(t, strategy.MechanismSlice)
+	read, answered := 0, 0
+	w.agent.colocation.Tasks = busyTasks{c, func() {
+		read++
+		done := make(chan struct{})
+		go func() {
+			w.agent.mu.LockShort()
+			w.agent.mu.UnlockShort()
+			close(done)
+		}()
+		select {
+		case <-done:
+			answered++
+		case <-time.After(100 * time.Millisecond):
+		}
+	}}
+	w.run(2 * time.Second)
+	if read == 0 || answered != read {
+		t.Errorf("%d tasks were read, and throttles could be answered at %d of them", read, answered)
+	}
+}
+
 // TestSlices: the online task gets the slice, one that comes later within seconds, none is looked at each second, and
 // another mechanism takes it back.
 func TestSlices(t *testing.T) {
