@@ -71,12 +71,18 @@ func outputs(t *testing.T, name string) map[string]string {
 	recorded := Recording{Containers: []Recorded{{Limit: &half, Demand: &half}}, Warnings: []string{""}}
 	advice := Advice{MostPods: &one, Sure: &half, Count: 2, Kinds: []AdvisedKind{{Name: "", Limit: 1}}, Conditions: []string{""}}
 	sweep := Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}, Conditions: []string{""}}
+	h := HistoryContainer{Minutes: []HistoryMinute{{}}}
+	past := History{Containers: []HistoryContainer{h}, Warnings: []string{""}}
+	minutely := History{Containers: []HistoryContainer{h}, Minutely: true}
+	replayed := Replay{Containers: []Replayed{{}}, Neighbours: &ReplayNeighbours{}, Warnings: []string{""}, Conditions: []string{""}}
+	receipts := ReceiptList{Containers: []ContainerReceipt{{Receipt: Receipt{Harm: true}}}}
 	silent := NewCluster([]Answer[Status]{{Error: "x"}})
 	out := map[string]string{}
 	for what, v := range map[string]interface {
 		Text(io.Writer) error
 	}{"status": &status, "report": &reported, "plan": &planned, "results": &results, "diagnosis": &diagnosed, "recording": &recorded,
-		"advice": &advice, "sweep": &sweep, "cluster": &silent} {
+		"advice": &advice, "sweep": &sweep, "cluster": &silent,
+		"history": &past, "minutes": &minutely, "replay": &replayed, "receipts": &receipts} {
 		named(reflect.ValueOf(v).Elem(), name)
 		var text, data bytes.Buffer
 		if err := v.Text(&text); err != nil {
