@@ -42,6 +42,20 @@ func bars() Bars {
 		X:    Axis{Label: "of the time wanted, %", Max: 1, Percent: true}, Texts: "p99", Note: "Made up."}
 }
 
+// TestHostileNamesInAPicture: a title is a container's name. Whatever that is, the picture is well formed.
+func TestHostileNamesInAPicture(t *testing.T) {
+	c := example()
+	c.Title, c.Subtitle = "\x1b[2J\x00\xff</title><script>alert(1)</script>&\"'", "\x1b\ufffe<a>"
+	var got bytes.Buffer
+	if err := c.Draw().Write(&got, "x.svg"); err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, got.Bytes())
+	if bytes.Contains(got.Bytes(), []byte("<script")) {
+		t.Error("a name is an element")
+	}
+}
+
 // TestSVGGolden holds the pictures against testdata. UPDATE_GOLDEN=1 writes them anew: look at them then.
 func TestSVGGolden(t *testing.T) {
 	for name, c := range map[string]*Canvas{"lines": example().Draw(), "heat": heat().Draw(), "bars": bars().Draw()} {

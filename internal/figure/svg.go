@@ -2,8 +2,8 @@ package figure
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
-	"html"
 	"io"
 	"strconv"
 	"strings"
@@ -14,7 +14,7 @@ func (c *Canvas) SVG(w io.Writer) error {
 	b := &svgWriter{}
 	b.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" font-family="Helvetica, Arial, sans-serif">`+"\n",
 		digits(c.Width), digits(c.Height), digits(c.Width), digits(c.Height))
-	b.printf("<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", html.EscapeString(c.Title), white)
+	b.printf("<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", escaped(c.Title), white)
 	for _, s := range c.shapes {
 		s.svg(b)
 	}
@@ -59,7 +59,14 @@ func (t text) svg(w *svgWriter) {
 		more += fmt.Sprintf(` transform="rotate(-90 %s %s)"`, digits(t.at.X), digits(t.at.Y))
 	}
 	w.printf(`<text x="%s" y="%s" font-size="%s" fill="%s" text-anchor="%s"%s>%s</text>`+"\n",
-		digits(t.at.X), digits(t.at.Y), digits(t.font.Size), t.font.Ink, t.font.Anchor, more, html.EscapeString(t.text))
+		digits(t.at.X), digits(t.at.Y), digits(t.font.Size), t.font.Ink, t.font.Anchor, more, escaped(t.text))
+}
+
+// escaped is a text within XML, which has no room for most control characters, however they are written.
+func escaped(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder refuses nothing
+	return b.String()
 }
 
 func corners(points []Point) string {
