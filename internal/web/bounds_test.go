@@ -95,8 +95,8 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 		t.Errorf("pauses of %d and %d for readers, %d for the owner", a, b, owner)
 	}
 	for l := range site.listeners {
-		if _, ok := l.(*crowd); !ok {
-			t.Errorf("the connections of %T are not bounded", l)
+		if c, ok := l.(*crowd); !ok || !c.inside {
+			t.Errorf("the connections of %T are not bounded, or not this machine's", l)
 		}
 	}
 }

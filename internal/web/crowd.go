@@ -26,6 +26,7 @@ const maxConnections = 512
 // Known limits: where 512 networks have one connection each, a new one has until 512 others have come to send a request.
 type crowd struct {
 	net.Listener
+	inside    bool // who connects has to have an address of the loopback interface, too
 	mu        sync.Mutex
 	members   []*member // the one that waits longest is first
 	networks  tally[netip.Prefix]
@@ -46,8 +47,8 @@ type member struct {
 	busy             bool // a request is at work
 }
 
-func newCrowd(l net.Listener) *crowd {
-	return &crowd{Listener: l, networks: tally[netip.Prefix]{}, addresses: tally[netip.Addr]{}}
+func newCrowd(l net.Listener, inside bool) *crowd {
+	return &crowd{Listener: l, inside: inside, networks: tally[netip.Prefix]{}, addresses: tally[netip.Addr]{}}
 }
 
 func (c *crowd) Accept() (net.Conn, error) {
@@ -57,11 +58,12 @@ func (c *crowd) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-		if err != nil { // it is gone
+		m := &member{Conn: conn, crowd: c, from: from.Addr().Unmap()}
+		// With route_localnet, which kube-proxy sets, a neighbour's packets reach the loopback interface (CVE-2020-8558).
+		if err != nil || c.inside && !m.from.IsLoopback() {
 			conn.Close()
 			continue
 		}
-		m := &member{Conn: conn, crowd: c, from: from.Addr().Unmap()}
 		if last := c.enter(m); last != nil {
 			last.Conn.Close()
 		}

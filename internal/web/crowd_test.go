@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,7 +51,7 @@ type gathering struct {
 
 func gather() gathering {
 	source := &arrivals{}
-	return gathering{newCrowd(source), source}
+	return gathering{newCrowd(source, false), source}
 }
 
 // come has n connections come; an address with a verb is another one for each.
@@ -109,6 +110,22 @@ func TestCrowd(t *testing.T) {
 		if len(g.members)+len(g.networks)+len(g.addresses) != 0 {
 			t.Errorf("%s: %d connections of %v, %v are left", name, len(g.members), g.networks, g.addresses)
 		}
+	}
+}
+
+// TestNeighboursAreNotInside: a packet from another machine that reaches the loopback interface opens none of its pages.
+func TestNeighboursAreNotInside(t *testing.T) {
+	source := &arrivals{from: []string{"10.0.0.1", "fe80::1", "127.0.0.2", "::ffff:10.0.0.1", "::1"}}
+	var from []string
+	for c := newCrowd(source, true); ; {
+		conn, err := c.Accept()
+		if err != nil {
+			break
+		}
+		from = append(from, conn.(*member).from.String())
+	}
+	if got := strings.Join(from, " "); got != "127.0.0.2 ::1" {
+		t.Errorf("connections of %s", got)
 	}
 }
 

@@ -81,7 +81,7 @@ func OpenSite(o SiteOptions) (*Site, error) {
 				Advice: `is the address in use? --listen chooses another, --listen "" does without`}
 		}
 		h, inside := s.handler(o), l.Addr().(*net.TCPAddr).IP.IsLoopback()
-		l = newCrowd(l)
+		l = newCrowd(l, inside)
 		if !inside {
 			if o.TLS == nil || o.Access == nil {
 				l.Close()
