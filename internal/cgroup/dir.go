@@ -267,6 +267,17 @@ func (d *Dir) Links(name string) (inode uint64, dirs int, err error) {
 	return st.Ino, int(st.Nlink) - 2, pathError("stat", full, err)
 }
 
+// Owner is the user whom a file or directory belongs to.
+func (d *Dir) Owner(name string) (uid uint32, err error) {
+	full, err := d.resolve("stat", name)
+	if err != nil {
+		return 0, err
+	}
+	var st unix.Stat_t
+	_, err = retry(func() (int, error) { return 0, unix.Stat(full, &st) })
+	return st.Uid, pathError("stat", full, err)
+}
+
 // Mkdir makes a group.
 func (d *Dir) Mkdir(name string) error {
 	full, err := d.resolve("mkdir", name)

@@ -48,6 +48,12 @@ func TestDirNames(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "cpu/none")); err == nil {
 		t.Error("WriteFile has made a file")
 	}
+	if uid, err := d.Owner("cpu.shares"); err != nil || int(uid) != os.Geteuid() {
+		t.Errorf("Owner = %d, %v", uid, err)
+	}
+	if _, err := d.Owner("../cpuacct2"); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("Owner leaves the root: %v", err)
+	}
 	if _, err := d.Dirs("../.."); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("Dirs leaves the root: %v", err)
 	}

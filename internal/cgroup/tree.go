@@ -106,20 +106,6 @@ func (t *Tree) Children(group string) ([]string, error) {
 	return names, err
 }
 
-// Inode is the identity of a group.
-func (t *Tree) Inode(group string) (uint64, error) { return t.fs.Inode(t.Dir(group)) }
-
-// Links is the identity of a group, and how many groups are in it; -1: not known without listing them.
-func (t *Tree) Links(group string) (inode uint64, groups int, err error) {
-	if counts, ok := t.fs.(interface {
-		Links(name string) (uint64, int, error)
-	}); ok {
-		return counts.Links(t.Dir(group))
-	}
-	inode, err = t.Inode(group)
-	return inode, -1, err
-}
-
 // Tasks lists the threads of a group itself, not of its children.
 func (t *Tree) Tasks(group string) ([]int, error) {
 	name := "tasks"

@@ -23,6 +23,7 @@ type node struct {
 	place     Place
 	effective config.Effective
 	children  map[string]*node // by path; of a container there is one at most
+	user      *delegated       // whose it is; nil: root's
 	watched   bool
 	listed    bool  // children are all that is in it
 	limited   bool  // of a scope, and of the group in it

@@ -18,6 +18,7 @@ import (
 type memory struct {
 	groups map[string]uint64 // "." is the root
 	files  map[string]string
+	owners map[string]uint32 // of groups that are not root's
 	next   uint64
 	fault  error  // of the listings
 	place  string // of the one that fails; "" fails all
@@ -38,6 +39,8 @@ func (m *memory) Links(name string) (inode uint64, dirs int, err error) {
 	}
 	return inode, dirs, err
 }
+
+func (m *memory) Owner(name string) (uint32, error) { return m.owners[name], nil }
 
 func newMemory(groups ...string) *memory {
 	m := &memory{groups: map[string]uint64{".": 1}, files: map[string]string{}, next: 1}

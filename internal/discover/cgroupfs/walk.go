@@ -61,12 +61,16 @@ func (s *Scanner) list(n *node, deep bool) error {
 	var faults error
 	found := make(map[string]bool, len(paths))
 	for _, p := range paths {
+		c := n.children[p]
+		if c == nil && n.user.full() {
+			s.leaveOut(n)
+			continue
+		}
 		inode, groups, err := s.tree.Links(p)
 		if err != nil {
 			continue
 		}
 		found[p] = true
-		c := n.children[p]
 		if c != nil && c.Inode != inode {
 			s.drop(n, c)
 			c = nil
@@ -86,6 +90,28 @@ func (s *Scanner) list(n *node, deep bool) error {
 	return faults
 }
 
+// mostOfUser is how many groups are followed in one that root has given to a user, who may make groups in it without end:
+// each takes memory, and a watch of those that all programs of root share.
+const mostOfUser = 4096
+
+// delegated is a group that belongs to a user other than root.
+type delegated struct {
+	path   string
+	groups int // that are followed in it
+	said   bool
+}
+
+func (d *delegated) full() bool { return d != nil && d.groups >= mostOfUser }
+
+// leaveOut leaves out the other groups that a user has made in a group. It is not watched, for each event would have it listed.
+func (s *Scanner) leaveOut(n *node) {
+	s.unwatch(n)
+	if !n.user.said {
+		n.user.said = true
+		s.opt.Log.Warn("a user has more control groups than are followed", "cgroup", n.user.path, "most", mostOfUser)
+	}
+}
+
 func (s *Scanner) add(parent *node, p string, inode uint64) *node {
 	n := &node{ID: workload.ID{Path: p, Inode: inode}}
 	if parent == nil {
@@ -96,6 +122,12 @@ func (s *Scanner) add(parent *node, p string, inode uint64) *node {
 			parent.children = map[string]*node{} // most groups have none
 		}
 		parent.children[p] = n
+		n.user = parent.user
+	}
+	if n.user != nil {
+		n.user.groups++
+	} else if s.tree.Owner(p) != 0 {
+		n.user = &delegated{path: p}
 	}
 	n.effective = s.resolve(n)
 	s.nodes[p], s.changed = n, s.changed || n.wanted()
@@ -111,4 +143,7 @@ func (s *Scanner) drop(parent, n *node) {
 	delete(parent.children, n.Path)
 	delete(s.nodes, n.Path)
 	delete(s.pending, n)
+	if n.user != nil && n.user.path != n.Path {
+		n.user.groups--
+	}
 }
