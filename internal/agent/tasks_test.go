@@ -82,27 +82,53 @@ type busyTasks struct {
 
 func (c busyTasks) Slice(tid int) (time.Duration, error) { c.at(); return c.fakeTasks.Slice(tid) }
 
+// answerable says whether a throttle could be answered now, in the midst of a turn.
+func (w *world) answerable() bool {
+	done := make(chan struct{})
+	go func() {
+		w.agent.mu.LockShort()
+		w.agent.mu.UnlockShort()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(100 * time.Millisecond):
+		return false
+	}
+}
+
 // TestManyThreadsKeepNoThrottleWaiting: a throttle is answered while the threads of a container are read, however many it has.
 func TestManyThreadsKeepNoThrottleWaiting(t *testing.T) {
 	w, c := manned(t, strategy.MechanismSlice)
 	read, answered := 0, 0
 	w.agent.colocation.Tasks = busyTasks{c, func() {
-		read++
-		done := make(chan struct{})
-		go func() {
-			w.agent.mu.LockShort()
-			w.agent.mu.UnlockShort()
-			close(done)
-		}()
-		select {
-		case <-done:
+		if read++; w.answerable() {
 			answered++
-		case <-time.After(100 * time.Millisecond):
 		}
 	}}
 	w.run(2 * time.Second)
 	if read == 0 || answered != read {
 		t.Errorf("%d tasks were read, and throttles could be answered at %d of them", read, answered)
+	}
+}
+
+// TestManyCPUSetsKeepNoThrottleWaiting: nor while the groups in an offline container are read that may be bound to CPUs.
+func TestManyCPUSetsKeepNoThrottleWaiting(t *testing.T) {
+	w := confined(t, 2)
+	read, answered := 0, 0
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "read" && name == "batch/pod/a/cpuset.cpus" {
+			if read++; w.answerable() {
+				answered++
+			}
+		}
+		return nil
+	}
+	w.run(4 * time.Second)
+	w.kernel.Fault = nil
+	if answered == 0 {
+		t.Errorf("throttles could be answered at none of %d readings", read)
 	}
 }
 

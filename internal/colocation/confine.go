@@ -29,7 +29,8 @@ func (c *Colocation) confinable(levels []policy.Level) ([]suppress.Confined, cpu
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
 			continue
 		}
-		groups, err := c.cpusets(l.Path)
+		var groups []bound // a tenant may have made any number
+		c.Agent.Outside(func() { groups, err = c.cpusets(l.Path) })
 		if errors.Is(err, fs.ErrNotExist) { // the controller is not enabled for it
 			return nil, on, nil
 		}
