@@ -126,8 +126,8 @@ type waiting struct {
 // worthTelling is how much thread time behind neighbours is worth a sentence.
 const worthTelling = Window / 100
 
-// sentence says who lost how much wall time in the window, and why. Who stood still by a limit is never said to have waited
-// for a neighbour.
+// sentence says who lost how much wall time in the window, why, and what the agent did about it. Who stood still by a limit is
+// never said to have waited for a neighbour.
 func sentence(v View, behind *waiting) string {
 	if v.Window <= 0 {
 		return "Just begun: who stands still is known in a second."
@@ -155,7 +155,8 @@ func sentence(v View, behind *waiting) string {
 		return "Nobody stood still in " + span + "."
 	}
 	worst := losers[0]
-	text := fmt.Sprintf("%s lost %s of %s: %s%s%s", report.Printable(worst.Name), seconds(*worst.Lost), span, limitWords(worst), until(v.Now, worst), worst.Cause.words(worst.Cause == worst.CauseNow))
+	text := fmt.Sprintf("%s lost %s of %s: %s%s%s%s", report.Printable(worst.Name), seconds(*worst.Lost), span, limitWords(worst), until(v.Now, worst),
+		worst.Cause.words(worst.Cause == worst.CauseNow), done(worst))
 	if len(losers) > 1 {
 		text += fmt.Sprintf("; %d more lost %s", len(losers)-1, seconds(rest))
 	}
@@ -168,6 +169,26 @@ func until(at time.Time, r Row) string {
 		return ""
 	}
 	return fmt.Sprintf(" until %.0f s ago", at.Sub(*r.LastLost).Seconds())
+}
+
+// done is "; Plimsoll made 12 refills, and has raised the quota to 0.75 CPUs". A value that the agent did not request is another
+// program's.
+func done(r Row) string {
+	var parts []string
+	switch {
+	case r.Refills == nil || *r.Refills <= 0:
+	case *r.Refills == 1:
+		parts = append(parts, "made 1 refill")
+	default:
+		parts = append(parts, fmt.Sprintf("made %d refills", *r.Refills))
+	}
+	if r.Limit != nil && r.Quota != nil && *r.Quota > *r.Limit && same(r.Quota, r.QuotaAsked) && r.Period > 0 {
+		parts = append(parts, "has raised the quota to "+cpus(*r.Quota, r.Period))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; Plimsoll " + strings.Join(parts, ", and ")
 }
 
 // limitWords is "throttled by its own limit of 0.5 CPUs".

@@ -255,24 +255,6 @@ func TestCauseIsOfWhatWasLost(t *testing.T) {
 	}
 }
 
-// TestBlame: the cause of the most time, and where no time was measured of the most periods; of two that are equal the later one.
-func TestBlame(t *testing.T) {
-	for _, c := range []struct {
-		losses []loss
-		want   Cause
-	}{
-		{nil, NoCause},
-		{[]loss{{cause: Guard, lost: 2 * ms, throttled: 1}, {cause: OwnLimit, lost: ms, throttled: 9}}, Guard},
-		{[]loss{{cause: Guard, lost: 2 * ms}, {cause: OwnLimit, lost: ms}, {cause: OwnLimit, lost: 2 * ms}}, OwnLimit},
-		{[]loss{{cause: Guard, throttled: 2}, {cause: OwnLimit, throttled: 1}}, Guard},
-		{[]loss{{cause: Guard, lost: ms}, {cause: OwnLimit, lost: ms}}, OwnLimit},
-	} {
-		if got := blame(c.losses); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.losses, got, c.want)
-		}
-	}
-}
-
 // TestWaitsAreNamed: who waited behind neighbours is said to have done so where no limit took any time, and only there.
 func TestWaitsAreNamed(t *testing.T) {
 	waits := func(behind, limit time.Duration) func(*report.Container) {

@@ -11,7 +11,7 @@
 //
 // A Tracker takes one snapshot after another, and forms the differences over the last 60 seconds (tracker.go). Each
 // container has one row, with its pod's figures in it, and one cause in one word, taken from fields of the snapshot and
-// never guessed from a text (cause.go). The sentence is about the worst row (sentence.go). The detail replays the recorded
+// never guessed from a text (cause.go). The sentence is about the worst row. The detail replays the recorded
 // periods: the burst tokens by the kernel's arithmetic (package bandwidth), and other bursts and limits (advice.go).
 //
 // # Known limits
@@ -39,7 +39,7 @@ type View struct {
 	Cgroup     string        `json:"cgroup"`                // as in the status
 	Mode       report.Mode   `json:"mode"`                  // as in the status
 	HeldReason string        `json:"held_reason,omitempty"` // as in the status
-	Sentence   string        `json:"sentence"`              // which container lost how much wall time, and why
+	Sentence   string        `json:"sentence"`              // which container lost how much wall time, why, and what Plimsoll did about it
 	Window     time.Duration `json:"window_ns"`             // the length of "the last minute": shorter after a start
 	Mark       Mark          `json:"mark"`                  // the node as a load line
 	// containers, worst first; a pod is folded into them, and has a row where it alone has a limit
