@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,11 +43,17 @@ func (m Model) Render() string {
 	return strings.Join(append(lines, foot...), "\n")
 }
 
-// Once is the table as text, with all rows, for a pipe.
+// Once is the table as text, with all rows and without a cursor, for a pipe.
 func (m Model) Once() string {
+	m.at = ""
 	m.Height = len(m.rows()) + len(m.head()) + 1
 	lines := append(m.head(), m.table(m.Height)...)
-	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+	lines = append(lines, "", "LIMIT, USE, PEAK, QUOTA in CPUs; * the quota is not the limit; - not measured",
+		"LOST, THR (periods throttled), REFILL in the "+m.window())
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // head is the sentence and the node.
@@ -55,12 +62,12 @@ func (m Model) head() []string {
 		return m.loss(nil)
 	}
 	v := m.view
-	style := lipgloss.NewStyle().Bold(true)
+	style, yellow := lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 	if v.Mode == report.Held {
 		style = style.Foreground(lipgloss.Yellow)
 	}
 	var lines []string
-	for _, part := range wrap(printable.Text(v.Sentence), m.Width, 2) {
+	for _, part := range wrap(printable.Text(v.Sentence), m.Width, 3) {
 		lines = append(lines, m.paint(style, part))
 	}
 	n := v.Mark.Node
@@ -71,27 +78,31 @@ func (m Model) head() []string {
 	lines = append(lines, wrap(node, m.Width, 2)...)
 	switch {
 	case v.Mode == report.Held:
-		lines = append(lines, m.paint(lipgloss.NewStyle().Foreground(lipgloss.Yellow), cut("held: nothing is written; `plimsoll resume` ends that "+printable.Text(v.HeldReason), m.Width)))
+		held := "held: nothing is written until `plimsoll resume`; reason: " + printable.Text(cmp.Or(v.HeldReason, "none given"))
+		lines = append(lines, m.paint(yellow, cut(held, m.Width)))
 	case v.Mark.Changed > 0:
-		lines = append(lines, cut(m.changed(), m.Width))
+		changed := fmt.Sprintf("%d files changed", v.Mark.Changed)
+		if v.Mark.Undo != "" { // in a cluster each node has its own
+			changed += "; undo: " + printable.Text(v.Mark.Undo)
+		}
+		lines = append(lines, cut(changed, m.Width))
 	}
 	for i, p := range v.Problems {
-		if i == 2 {
+		if i == 2 && len(v.Problems) > 3 {
 			lines = append(lines, fmt.Sprintf("and %d more problems: plimsoll status", len(v.Problems)-i))
 			break
 		}
-		lines = append(lines, m.paint(lipgloss.NewStyle().Foreground(lipgloss.Yellow), cut("problem: "+printable.Text(p), m.Width)))
+		lines = append(lines, m.paint(yellow, cut("problem: "+printable.Text(p), m.Width)))
 	}
 	return append(m.loss(lines), "")
 }
 
-// changed is what is changed right now, and the command that undoes it; in a cluster each node has its own.
-func (m Model) changed() string {
-	text := fmt.Sprintf("%d files changed", m.view.Mark.Changed)
-	if m.view.Mark.Undo != "" {
-		text += "; undo: " + printable.Text(m.view.Mark.Undo)
+// window is the time that a figure of the last minute is of: less after a start.
+func (m Model) window() string {
+	if m.view.Window >= view.Window {
+		return "last minute"
 	}
-	return text
+	return fmt.Sprintf("last %.0f s", m.view.Window.Seconds())
 }
 
 // loss says above all that there is no agent.
@@ -258,7 +269,7 @@ func sentence(r view.Row) string {
 		parts = append(parts, r.Why)
 	}
 	if len(parts) == 0 {
-		parts = []string{"nothing has been decided about it"}
+		parts = []string{"no decision yet"}
 	}
 	return printable.Text(r.Name + ": " + strings.Join(parts, "; "))
 }

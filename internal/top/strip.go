@@ -27,7 +27,7 @@ func (m Model) detail(room int) []string {
 		m.paint(lipgloss.NewStyle().Bold(true), cut(printable.Text(r.Name), m.Width)),
 		cut(fmt.Sprintf("limit %s CPUs, quota %s, burst %s, tokens %s, policy %s", perPeriod(r.Limit, r.Period, "none"), strings.TrimSpace(quota(*r)), burst(*r),
 			length(r.Tokens), printable.Text(r.Policy)), m.Width),
-		cut(fmt.Sprintf("used %s CPUs, peak %s; last minute: %s lost, %s throttled, %s refills", number(r.Used), number(r.Peak),
+		cut(fmt.Sprintf("used %s CPUs, peak %s; %s: %s lost, %s throttled, %s refills", number(r.Used), number(r.Peak), m.window(),
 			length(r.Lost), count(r.Throttled), count(r.Refills)), m.Width),
 	}
 	if q := r.Requests; q != nil && q.Answered+q.Doubtful > 0 {

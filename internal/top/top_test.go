@@ -36,7 +36,8 @@ func sample() view.View {
 	trick.Cause, trick.Why = view.OwnLimit, "\x1b]0;title\x07 why"
 	free := view.Row{ID: "/lab/free", Name: "/lab/free", Level: "container", Policy: "none", Period: 100 * ms, Used: ptr(0.5), Cause: view.NoCause}
 	return view.View{Schema: view.Schema, Now: t0, Node: "worker-1", Version: "0.1.0", Mode: report.Active, Window: time.Minute,
-		Sentence: "shop/checkout/api lost 4.2 s of the last minute: it has used all that its policy permits.",
+		Sentence: "shop/checkout/api lost 4.2 s of the last minute: throttled by its own limit of 0.5 CPUs; it uses all that its policy permits in a period; " +
+			"Plimsoll made 393 refills, and has raised the quota to 1.5 CPUs.",
 		Mark: view.Mark{Node: report.Node{State: "idle", CPUs: 8, Capacity: 8, Used: 3.41, Threshold: 4, Granted: 1, Risk: &report.Risk{Now: 0.0004}},
 			Changed: 3, Undo: "plimsoll restore"},
 		Rows:     []view.Row{hot, trick, row("default/web/nginx", 100*ms, 0.3, 0, 0), free},
@@ -80,7 +81,8 @@ func keys(m Model, list ...string) Model {
 func screens() map[string]Model {
 	seen := func(w, h int) Model { return New(w, h).Seen(sample()) }
 	held := sample()
-	held.Mode, held.HeldReason, held.Sentence = report.Held, "incident\x1b[2J", "Nobody lost any time in the last minute."
+	held.Mode, held.HeldReason, held.Sentence = report.Held, "incident\x1b[2J", "Nobody stood still in the last minute."
+	held.Problems = append(held.Problems, "a second", "a third", "a fourth")
 	empty := sample()
 	empty.Rows, empty.Problems = nil, nil
 	return map[string]Model{
@@ -108,6 +110,17 @@ func TestFrames(t *testing.T) {
 		golden(t, name, got+"\n")
 	}
 	golden(t, "once", New(100, 0).Seen(sample()).Once())
+}
+
+// TestFiguresSayTheirWindow: soon after a start, and in one picture, the last minute is shorter.
+func TestFiguresSayTheirWindow(t *testing.T) {
+	v := sample()
+	v.Window = time.Second
+	for what, got := range map[string]string{"one picture": New(100, 0).Seen(v).Once(), "a strip": keys(New(80, 24).Seen(v), "enter").Render()} {
+		if !strings.Contains(got, "last 1 s") || strings.Count(got, "last minute") > strings.Count(v.Sentence, "last minute") {
+			t.Errorf("%s:\n%s", what, got)
+		}
+	}
 }
 
 // checkFrame: so many lines, none too long, and nothing that steers a terminal.
