@@ -11,8 +11,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"plimsoll/internal/view"
 )
 
 // The parts of TestFake share one browser.
@@ -24,7 +22,7 @@ func TestFake(t *testing.T) {
 		test func(*testing.T, context.Context)
 	}{
 		{"NotMeasured", notMeasured}, {"HostileNames", hostileNames}, {"Find", find}, {"Keyboard", keyboard}, {"BackButton", backButton},
-		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow}, {"Strip", theStrip}, {"Format", format},
+		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow}, {"Strip", theStrip}, {"Modules", modules},
 		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses}, {"Shortfall", theShortfall},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, browser) })
@@ -319,30 +317,5 @@ func theStrip(t *testing.T, browser context.Context) {
 	p.until(5*time.Second, `document.querySelector('.strip .nothing:not([hidden])')?.textContent.includes('no eBPF programs')`)
 	if ask[bool](p, `Boolean(document.querySelector('.plots canvas'))`) {
 		t.Error("a strip of what is not measured")
-	}
-}
-
-// format: the words for numbers, and the arithmetic of the strip.
-func format(t *testing.T, browser context.Context) {
-	f := newFake(t, newNode(1))
-	p := open(t, browser, f.URL)
-	got := ask[[]string](p, `import('/assets/format.js').then((f) => [f.cpus(0), f.cpus(null), f.cpus(128), f.ms(0), f.ms(null), f.ms(1.5e6), f.ms(61e9), f.span(0), f.span(4_200), f.span(2.5e9), f.span(300e9),
-		f.percent(0), f.percent(0.00042), f.percent(0.000001), f.percent(0.5), f.percent(null), f.cause('refills-off'), f.cause('a-new-word'), f.cause('')])`)
-	want := []string{"0.00", "–", "128.0", "0", "–", "1.5", "61,000", "0 s", "4.2 µs", "2.50 s", "5.0 min", "0 %", "0.042 %", "< 0.001 %", "50 %", "–", "refills off", "a new word", ""}
-	if strings.Join(got, ";") != strings.Join(want, ";") {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	gap := ask[[]any](p, `import('/assets/store.js').then((m) => { const s = m.strip(); const one = (end) => ({ period_ns: 1e8, end_ms: [end], used_us: [50000], quota_us: [-1], tokens_us: [-1], throttles: [1], lost_us: [2500], refills: [0] });
-		m.append(s, one(1000)); m.append(s, one(1000)); m.append(s, one(1500)); m.append(s, one(1000 + 16 * 60000)); return [s.time.length, s.used[0], s.quota[0], s.tokens[0], s.lost[0]]; })`)
-	if len(gap) != 5 || gap[0].(float64) != 1 || gap[1].(float64) != 0.5 || gap[2] != nil || gap[3] != nil || gap[4].(float64) != 2.5 {
-		t.Errorf("a strip with a gap of 16 minutes: %v", gap)
-	}
-	order := ask[[]string](p, `import('/assets/store.js').then((m) => m.pick([{ id: 'b', name: 'b', lost_ns: 0, used_cpus: null, limit_ns: null }, { id: 'a', name: 'a', lost_ns: null, used_cpus: 1, limit_ns: 1, period_ns: 1 },
-		{ id: 'c', name: 'c', lost_ns: 5, used_cpus: 0, limit_ns: 1, period_ns: 1 }].map((r) => ({ pod: '', runtime: '', policy: '', cause: '', why: '', throttled: 0, ...r })), '', 'lost', true).map((r) => r.name))`)
-	if strings.Join(order, "") != "bca" {
-		t.Errorf("the least lost first, and last what is not measured: %v", order)
-	}
-	if view.Schema != "plimsoll.view/v1" {
-		t.Errorf("the page knows another schema than %s", view.Schema)
 	}
 }

@@ -12,12 +12,20 @@ import (
 	"plimsoll/internal/view"
 )
 
+// plain is an expression of a text without no-break spaces, which keep a number and its unit on one line.
+func plain(expression string) string { return expression + `.replaceAll('\u00a0', ' ')` }
+
+// texts is an expression of what stands in elements: their children's texts with | between them, and ; between elements.
+func texts(selector string) string {
+	return `[...document.querySelectorAll('` + selector + `')].map((e) => [...e.children].map((c) => c.textContent).join('|')).join(';')`
+}
+
 // theMark: the risk has its interval, and says where it has none yet.
 func theMark(t *testing.T, browser context.Context) {
 	f := newFake(t, newNode(2))
 	p := open(t, browser, f.URL, size(1280, 900))
 	p.loaded()
-	risk := `document.querySelector('.facts').innerText`
+	risk := plain(`document.querySelector('.facts').innerText`)
 	p.until(5*time.Second, risk+`.includes('0.042 % (95 %: 0.017 % to 0.11 %)')`)
 	f.set(func(f *fake) {
 		r := *f.node.mark.Risk
@@ -47,7 +55,7 @@ func theWaits(t *testing.T, browser context.Context) {
 	} {
 		f.set(func(f *fake) { f.node.waited = &view.Waited{Causes: c.causes, Neighbours: c.neighbours} })
 		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
-		p.until(5*time.Second, `document.querySelector('.waits')?.innerText.includes('`+c.says+`')`)
+		p.until(5*time.Second, plain(`(document.querySelector('.waits')?.innerText ?? '')`)+`.includes('`+c.says+`')`)
 		text := ask[string](p, `document.querySelector('.waits').innerText`)
 		if strings.Contains(text, c.not) || strings.Contains(text, "ingest") != (len(c.neighbours) > 0) {
 			t.Errorf("%s: %s", c.name, text)
@@ -79,7 +87,7 @@ func theRequests(t *testing.T, browser context.Context) {
 		f.set(func(f *fake) { f.node.rows[0].Requests = c.requests })
 		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
 		p.until(5*time.Second, `document.querySelectorAll('.figures:not(.requests) div').length === 9 && document.querySelector('.waits')?.innerText`)
-		got := ask[string](p, `[...document.querySelectorAll('.figures.requests div')].map((d) => [...d.children].map((c) => c.textContent).join('|')).join(';')`)
+		got := ask[string](p, plain(texts(`.figures.requests div`)))
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
@@ -112,7 +120,7 @@ func theShortfall(t *testing.T, browser context.Context) {
 	p := open(t, browser, f.URL, size(1280, 900))
 	p.loaded()
 	p.until(5*time.Second, `document.querySelector('.shortfall')`)
-	got := ask[string](p, `[...document.querySelectorAll('.shortfall tr')].map((r) => [...r.children].map((c) => c.textContent).join('|')).join(';')`)
+	got := ask[string](p, plain(texts(`.shortfall tr`)))
 	if want := "Cause|online|offline;neighbours|1.30 s|–;its own limit|700 ms|–"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
