@@ -266,11 +266,19 @@ func recording(t *testing.T, browser context.Context) {
 // overflows are the cells whose text goes beyond them, and is not cut off.
 const overflows = `[...document.querySelectorAll('.line > div')].filter((c) => c.offsetWidth > 0 && c.scrollWidth > c.offsetWidth + 1 && getComputedStyle(c).overflowX === 'visible').map((c) => c.className + ': ' + c.innerText).slice(0, 5)`
 
+// wraps are the figures of tables that stand on two lines, and the tables that are wider than their panel.
+const wraps = `[...document.querySelectorAll('.panel td')].filter((c) => { const r = document.createRange(); r.selectNodeContents(c); return r.getClientRects().length > 1; }).
+	concat([...document.querySelectorAll('.panel table')].filter((e) => e.offsetWidth > e.parentElement.clientWidth - 24)).map((e) => e.innerText)`
+
 // narrow: at 360 px the page does not scroll sideways.
 func narrow(t *testing.T, browser context.Context) {
 	n := newNode(20)
 	n.rows[0].Name = strings.Repeat("a-very-long-name-", 8)
 	n.problems = []string{strings.Repeat("/kubepods/burstable/pod", 20) + ": refused"}
+	n.colocation, n.reserve, n.waits = colocated(), reserved(), waited()
+	for i := range n.waits.Ranks {
+		n.waits.Ranks[i].Waits, n.waits.Ranks[i].Time, n.waits.Ranks[i].Beside = 1_234_567, 90*time.Minute, 12*time.Minute
+	}
 	f := newFake(t, n)
 	for _, width := range []int64{360, 620, 820, 1100, 1280} {
 		p := open(t, browser, f.URL, size(width, 780))
@@ -283,8 +291,14 @@ func narrow(t *testing.T, browser context.Context) {
 		if got[0] > got[1] || got[2] > got[3] {
 			t.Errorf("%d px: the page is %d wide in a window of %d, and the table %d in %d", width, got[0], got[1], got[2], got[3])
 		}
+		if broken := ask[[]string](p, wraps); len(broken) > 0 {
+			t.Errorf("%d px: figures of tables wrap, or a table is wider than its panel: %q", width, broken)
+		}
 		p.do(chromedp.Navigate(address(f, n.rows[0].ID)))
-		p.until(5*time.Second, `document.querySelector('.plots canvas')`)
+		p.until(5*time.Second, `document.querySelector('.plots canvas') && document.querySelector('.advice td')`)
+		if broken := ask[[]string](p, wraps); len(broken) > 0 {
+			t.Errorf("%d px: a container's tables: %q", width, broken)
+		}
 		if got := ask[[]int](p, wide); got[0] > got[1] {
 			t.Errorf("%d px: a container's page is %d wide in a window of %d", width, got[0], got[1])
 		}

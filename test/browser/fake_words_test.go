@@ -78,9 +78,9 @@ func theRequests(t *testing.T, browser context.Context) {
 		{"none came", &report.RequestWindow{Window: time.Minute}, ""},
 		{"throttled", &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P99: 105 * ms},
 			Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second, ThrottledKnown: true},
-			"Requests|20.00 a second, 60 s;Response p99|105 ms; p50 4.0;Without throttling|15 ms p99; 33 % of the time throttled"},
+			"Requests|20.00 a second, last 60 s;Response p99|105 ms; p50 4.0 ms;Without throttling|15 ms p99; 33 % of the time throttled"},
 		{"no clock", &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P99: 105 * ms}, Time: time.Second},
-			"Requests|20.00 a second, 60 s;Response p99|105 ms; p50 4.0;Without throttling|– the throttled part is not known"},
+			"Requests|20.00 a second, last 60 s;Response p99|105 ms; p50 4.0 ms;Without throttling|– the throttled part is not known"},
 		{"several at a time", &report.RequestWindow{Window: time.Minute, Answered: 90, Doubtful: 10, Withheld: true},
 			"Response p99|– cannot be told: several requests at a time on a connection"},
 	} {

@@ -1,4 +1,4 @@
-// Online beside offline work, and CPUs of one's own: shown where the agent does either.
+// Online beside offline work, and exclusive CPUs: shown where the agent does either.
 
 import { h, renew } from './dom.js';
 import { count, cpus, known, missing, span, waitedFor } from './format.js';
@@ -31,15 +31,16 @@ function ranks(c, waits, capacity) {
       return h('li', {}, h('span', {}, `${r.rank}, ${count(r.containers)} ${r.containers === 1 ? 'container' : 'containers'}`), h('b', {}, `${cpus(r.used_cpus)} CPUs`), h('span', { class: 'rail', 'aria-hidden': 'true' }, bar));
     })));
     const knobs = c.knobs ?? [], force = knobs.filter((k) => k.in_force).length;
-    if (knobs.length > 0) list.push(h('p', { class: 'axis' }, `In force in ${count(force)} of ${count(knobs.length)} files.`));
+    if (knobs.length > 0) list.push(h('p', { class: 'axis' }, `${count(force)} of ${count(knobs.length)} files hold the priority that Plimsoll requests.`));
     const bad = [...knobs.filter((k) => k.problem).map((k) => `${k.cgroup}: ${k.knob}: ${k.problem}`), ...(c.missing ?? []).map((g) => `${g} has no such file`), ...(c.exposed ?? []).map((g) => `${g} is offline, and not a sibling of all online work`)];
     if (bad.length > 0) list.push(h('ul', { class: 'plain bad' }, bad.slice(0, 20).map((text) => h('li', {}, text))));
   }
   if (waits?.problem) list.push(h('p', { class: 'nothing' }, `Waits are not measured: ${waits.problem}`));
   else if (waits) {
-    list.push(h('h3', {}, 'Waits for a CPU, without what limits took'), h('table', {},
-      h('thead', {}, h('tr', {}, ['Rank', 'Waits', 'In all', 'p50 up to', 'p99 up to', 'Beside the other'].map((text) => h('th', { scope: 'col' }, text)))),
-      h('tbody', {}, (waits.ranks ?? []).map((r) => h('tr', {}, h('th', { scope: 'row' }, r.rank), h('td', {}, count(r.waits)), h('td', {}, span(r.time_ns)), h('td', {}, quantile(r, 0.5)), h('td', {}, quantile(r, 0.99)), h('td', {}, span(r.beside_other_ns)))))));
+    list.push(h('h3', {}, 'Waits for a CPU, without what limits took'), h('table', { class: 'waiting' },
+      h('thead', {}, h('tr', {}, ['Rank', 'Waits', 'Total', 'p50 up to', 'p99 up to', 'Beside other rank'].map((text) => h('th', { scope: 'col' }, text)))),
+      h('tbody', {}, (waits.ranks ?? []).map((r) => h('tr', {}, h('th', { scope: 'row' }, r.rank), h('td', {}, count(r.waits)), h('td', {}, span(r.time_ns)), h('td', {}, quantile(r, 0.5)), h('td', {}, quantile(r, 0.99)), h('td', {}, span(r.beside_other_ns)))))),
+      h('p', { class: 'axis' }, 'Beside other rank: CPU time for which the other thread of the core ran the other rank.'));
     list.push(...shortfall(waits.ranks ?? []));
   }
   return list;
@@ -57,7 +58,7 @@ function shortfall(ranks) {
       causes.get(c.cause)[i] = c.shortfall_ns;
     }
   }
-  if (causes.size === 0) return [head, h('p', { class: 'nothing' }, 'None: who has a request received it.')];
+  if (causes.size === 0) return [head, h('p', { class: 'nothing' }, 'None: each container with a request received it.')];
   const sum = (list) => list.reduce((all, n) => all + (n ?? 0), 0);
   const rows = [...causes].sort((a, b) => sum(b[1]) - sum(a[1]));
   return [head, h('table', { class: 'shortfall' }, h('thead', {}, h('tr', {}, ['Cause', ...ranks.map((r) => r.rank)].map((text) => h('th', { scope: 'col' }, text)))),
@@ -101,10 +102,11 @@ function reserve(r, online, rows) {
     return h('li', { class: own ? `own k${(own[0] - 1) % 6}` : kept.has(n) ? 'kept' : shared.has(n) ? 'pool' : 'off', title: `CPU ${n}: ${what}` }, h('span', {}, String(n)), own ? h('b', {}, own.join('·')) : null);
   });
   const name = (cgroup) => rows.get(cgroup)?.name ?? cgroup;
-  return [h('h2', { id: 'reserve' }, 'CPUs of their own'),
-    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` are exclusive. ${count(r.shared_cpus)} are shared (${r.shared || missing}), at least ${cpus(r.floor_cpus)}. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
+  return [h('h2', { id: 'reserve' }, 'Exclusive CPUs'),
+    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` are exclusive. ${count(r.shared_cpus)} are shared (${r.shared || missing}); at least ${cpus(r.floor_cpus)} stay shared. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
     h('ul', { class: 'map', 'aria-label': 'CPUs and whose they are' }, squares),
-    h('ol', { class: 'owners' }, names.slice(0, 100).map((o, i) => h('li', { class: `k${i % 6}` }, h('b', {}, name(o.cgroup)), ` CPUs ${o.cpus}, requests ${cpus(o.request_cpus)}${o.packed ? ', packed with others' : ''}${o.quota_unlimited ? ', no quota' : ''}${o.partition ? ', a partition' : ''}`))),
+    h('p', { class: 'axis' }, 'A number below: exclusive, see the list. Dashed: shared, and never given away. Pale: not in use here, or bound by another program.'),
+    h('ol', { class: 'owners' }, names.slice(0, 100).map((o, i) => h('li', { class: `k${i % 6}` }, h('b', {}, name(o.cgroup)), ` CPUs ${o.cpus}, requests ${cpus(o.request_cpus)} CPUs${o.packed ? ', packed with others' : ''}${o.quota_unlimited ? ', no quota' : ''}${o.partition ? ', a partition' : ''}`))),
     (r.refused ?? []).length > 0 ? h('div', {}, h('h3', {}, 'Refused'), h('ul', { class: 'plain' }, r.refused.slice(0, 50).map((x) => h('li', {}, h('b', {}, name(x.cgroup)), `: ${x.why}`)))) : null,
     (r.pinned ?? []).length > 0 ? h('div', {}, h('h3', {}, 'Bound by another program, left alone'), h('ul', { class: 'plain' }, r.pinned.slice(0, 50).map((x) => h('li', {}, h('b', {}, name(x.cgroup)), `: CPUs ${x.cpus}`)))) : null,
     r.unbound > 0 ? h('p', { class: 'axis' }, `${count(r.unbound)} processes and kernel threads are in no group that can be bound.`) : null];

@@ -87,8 +87,8 @@ function answers(r) {
   if (r.withheld) return [['Response p99', missing, 'cannot be told: several requests at a time on a connection']];
   const seconds = r.window_ns / 1e9;
   return [
-    ['Requests', cpus(r.answered / seconds), `a second, ${Math.round(seconds)} s`],
-    ['Response p99', ms(r.response.p99_ns), `ms; p50 ${ms(r.response.p50_ns)}`, r.throttled_ns > 0.05 * r.time_ns],
+    ['Requests', cpus(r.answered / seconds), `a second, last ${Math.round(seconds)} s`],
+    ['Response p99', ms(r.response.p99_ns), `ms; p50 ${ms(r.response.p50_ns)} ms`, r.throttled_ns > 0.05 * r.time_ns],
     r.throttled_known ? ['Without throttling', ms(r.unthrottled.p99_ns), `ms p99; ${percent(r.time_ns > 0 ? r.throttled_ns / r.time_ns : 0)} of the time throttled`] :
       ['Without throttling', missing, 'the throttled part is not known'],
   ];

@@ -1,4 +1,4 @@
-// Numbers in words. What is not measured is an en dash, and never 0.
+// Numbers in words. What is not measured is an en dash, and never 0. A number and its unit have a no-break space between them.
 
 export const missing = '–';
 
@@ -25,21 +25,21 @@ export function ms(ns) {
 /** span is a time with its unit. */
 export function span(ns) {
   if (!known(ns)) return missing;
-  if (ns === 0) return '0 s';
-  if (ns < 1e6) return `${formats[ns < 1e4 ? 1 : 0].format(ns / 1e3)} µs`;
-  if (ns < 1e9) return `${ms(ns)} ms`;
-  if (ns < 120e9) return `${formats[ns < 10e9 ? 2 : 1].format(ns / 1e9)} s`;
-  if (ns < 7200e9) return `${formats[1].format(ns / 60e9)} min`;
-  return `${formats[1].format(ns / 3600e9)} h`;
+  if (ns === 0) return '0\u00a0s';
+  if (ns < 1e6) return `${formats[ns < 1e4 ? 1 : 0].format(ns / 1e3)}\u00a0µs`;
+  if (ns < 1e9) return `${ms(ns)}\u00a0ms`;
+  if (ns < 120e9) return `${formats[ns < 10e9 ? 2 : 1].format(ns / 1e9)}\u00a0s`;
+  if (ns < 7200e9) return `${formats[1].format(ns / 60e9)}\u00a0min`;
+  return `${formats[1].format(ns / 3600e9)}\u00a0h`;
 }
 
 /** percent is a part of a whole, with as many digits as a small part needs. */
 export function percent(part) {
   if (!known(part) || Number.isNaN(part)) return missing;
   const n = part * 100;
-  if (n === 0) return '0 %';
-  if (n < 0.001) return '< 0.001 %';
-  return `${formats[n < 0.1 ? 3 : n < 1 ? 2 : n < 10 ? 1 : 0].format(n)} %`;
+  if (n === 0) return '0\u00a0%';
+  if (n < 0.001) return '<\u00a00.001\u00a0%';
+  return `${formats[n < 0.1 ? 3 : n < 1 ? 2 : n < 10 ? 1 : 0].format(n)}\u00a0%`;
 }
 
 /** clock is the time of day. */
