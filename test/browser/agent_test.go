@@ -131,7 +131,7 @@ func TestAgent(t *testing.T) {
 	p := open(t, chromium(t), url, size(1280, 900), media("prefers-color-scheme", "light"))
 	p.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
 	p.loaded()
-	lost := `Number(document.querySelector('.inside .line .name[title="` + web.Path + `"]')?.parentElement.querySelector('.lost').textContent.replace(',', '')) > 100`
+	lost := `Number(document.querySelector('.inside .line .name[title$="` + web.Path + `"]')?.parentElement.querySelector('.lost').textContent.replace(',', '')) > 100`
 	t.Logf("the throttled group is in the table, with the time that it lost, after %v", p.until(30*time.Second, lost).Round(10*time.Millisecond))
 	p.until(5*time.Second, `document.body.innerText.includes('`+hostile+`')`)
 	if ask[int](p, `document.querySelectorAll('img').length`) != 0 {

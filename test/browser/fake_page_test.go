@@ -144,11 +144,14 @@ func keyboard(t *testing.T, browser context.Context) {
 	}
 	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowUp))
 	p.until(2*time.Second, `document.activeElement.getAttribute('aria-rowindex') === '200'`)
-	id := ask[string](p, `document.activeElement.querySelector('.name').title`)
+	id := ask[string](p, `document.activeElement.querySelector('.name').title.split('\n').pop()`)
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(5*time.Second, `document.querySelector('.where code')?.textContent === '`+id+`'`)
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.until(5*time.Second, `document.activeElement.matches('.inside .line') && document.activeElement.querySelector('.name').title === '`+id+`'`)
+	p.until(5*time.Second, `document.activeElement.matches('.inside .line') && document.activeElement.querySelector('.name').title.endsWith('`+id+`')`)
+	ask[bool](p, `(document.querySelector('.skip').focus(), true)`)
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until(2*time.Second, `document.activeElement.matches('.inside .line')`)
 }
 
 // backButton: the address says what is shown.

@@ -48,6 +48,7 @@ function show() {
   live.recorded = Boolean(view.recorded);
   say(page.sentence, view.sentence);
   say(page.node, `${view.node || 'this node'} at ${clock(view.now)}`);
+  mark(page.node, 'title', view.node || null);
   const title = container === null ? `${view.node || 'node'} · Plimsoll` : `${state.rows.get(container.id)?.name ?? container.id} · Plimsoll`;
   if (document.title !== title) document.title = title;
   say(page.foot, `Plimsoll ${view.version} · Linux ${view.kernel} · cgroup ${view.cgroup} · keys: / searches, ↑ ↓ and Enter open a container, Esc goes back`);
@@ -126,7 +127,8 @@ addEventListener('keydown', (e) => {
 
 document.querySelector('.skip').addEventListener('click', (e) => {
   e.preventDefault(); // the address says which container is shown
-  page.main.focus();
+  if (container === null) table.focus(table.at);
+  else page.main.focus();
 });
 
 route();

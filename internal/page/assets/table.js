@@ -227,7 +227,7 @@ class Line {
     const [name, where] = title(row);
     say(this.name, name);
     say(this.pod, where);
-    mark(c.name, 'title', row.id);
+    mark(c.name, 'title', [...new Set([row.name, row.pod, row.id])].filter(Boolean).join('\n')); // the cell cuts them off
     this.figure('limit', known(limit) ? cpus(limit) : 'none', true);
     this.figure('used', cpus(row.used_cpus), known(row.used_cpus));
     this.figure('peak', cpus(row.peak_cpus), known(row.peak_cpus));
