@@ -24,6 +24,7 @@ func TestFake(t *testing.T) {
 		{"NotMeasured", notMeasured}, {"HostileNames", hostileNames}, {"Find", find}, {"Keyboard", keyboard}, {"BackButton", backButton},
 		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow}, {"Strip", theStrip}, {"Modules", modules},
 		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses}, {"Shortfall", theShortfall},
+		{"Rows", rows}, {"Container", figuresOf}, {"Node", theNode}, {"CPUs", theCPUs},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, browser) })
 	}
@@ -330,7 +331,7 @@ func theStrip(t *testing.T, browser context.Context) {
 	p.until(2*time.Second, `document.querySelector('.part').textContent === ''`)
 
 	f.set(func(f *fake) { f.node.unmeasured = "this kernel has no eBPF programs that record periods" })
-	p.do(chromedp.Navigate(f.URL), chromedp.Navigate(address(f, f.node.rows[1].ID)))
+	p.do(chromedp.Navigate(f.URL+"/#/"), chromedp.Navigate(address(f, f.node.rows[1].ID))) // the same document
 	p.until(5*time.Second, `document.querySelector('.strip .nothing:not([hidden])')?.textContent.includes('no eBPF programs')`)
 	if ask[bool](p, `Boolean(document.querySelector('.plots canvas'))`) {
 		t.Error("a strip of what is not measured")

@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,6 +22,7 @@ type node struct {
 	chance *rand.Rand
 	turn   func(*node) // before each view; nil: nothing
 	mark   view.Mark
+	mode   report.Mode // "": active
 
 	colocation *report.Colocation
 	reserve    *report.Reserve
@@ -29,6 +31,9 @@ type node struct {
 	unmeasured string // of details
 	waited     *view.Waited
 }
+
+// sentence is one that package view could say.
+const sentence = "shop/gateway-0003/gateway lost 1.2 s of the last minute: throttled by its own limit of 2 CPUs; Plimsoll made 7 refills, and has raised the quota to 2.5 CPUs."
 
 func newNode(containers int) *node {
 	n := &node{name: "node-7", chance: rand.New(rand.NewPCG(1, 2)), problems: []string{}}
@@ -86,8 +91,8 @@ func (n *node) view(now time.Time) view.View {
 	}
 	n.mark.Used = 3.1 + 0.4*math.Sin(float64(now.Unix())/5)
 	rows := slices.Clone(n.rows)
-	return view.View{Schema: view.Schema, Now: now, Node: n.name, Version: "v0", Kernel: "6.1.158", Cgroup: "v1", Mode: report.Active, Window: time.Minute, Mark: n.mark, Rows: rows,
-		Sentence:   "checkout in shop/checkout-0003 lost 1.24 s of the last minute at its own limit; Plimsoll has raised its quota from 0.50 to 0.75 CPUs.",
+	return view.View{Schema: view.Schema, Now: now, Node: n.name, Version: "v0", Kernel: "6.1.158", Cgroup: "v1", Mode: cmp.Or(n.mode, report.Active), Window: time.Minute, Mark: n.mark, Rows: rows,
+		Sentence:   sentence,
 		Recording:  &view.Recording{Since: now.Add(-time.Hour)},
 		Colocation: n.colocation, Reserve: n.reserve, Waits: n.waits, Problems: n.problems}
 }
