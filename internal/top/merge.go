@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/report"
@@ -13,7 +14,7 @@ import (
 func Merge(views []view.View) (view.View, map[string]string) {
 	nodes := map[string]string{}
 	all := view.View{Schema: view.Schema, Mode: report.Active, Rows: []view.Row{}, Node: fmt.Sprintf("%d nodes", len(views)), Mark: view.Mark{Node: report.Node{State: "idle"}}}
-	worst := -1
+	worst, worse := -1, []string{"idle", "unknown", "cooling", "overload"}
 	for i, v := range views {
 		for _, r := range v.Rows {
 			r.ID = v.Node + ":" + r.ID
@@ -22,7 +23,7 @@ func Merge(views []view.View) (view.View, map[string]string) {
 		}
 		n, m := &all.Mark.Node, v.Mark.Node
 		n.CPUs, n.Capacity, n.Used, n.Threshold, n.Granted = n.CPUs+m.CPUs, n.Capacity+m.Capacity, n.Used+m.Used, n.Threshold+m.Threshold, n.Granted+m.Granted
-		if m.State == "overload" {
+		if slices.Index(worse, m.State) > slices.Index(worse, n.State) {
 			n.State = m.State
 		}
 		all.Mark.Changed += v.Mark.Changed

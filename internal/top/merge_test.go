@@ -28,6 +28,12 @@ func TestMerge(t *testing.T) {
 	if !strings.Contains(rows[1], "worker-2") || !strings.HasPrefix(rows[1], ">shop") {
 		t.Errorf("the worst is not first:\n%s", frame)
 	}
+	for _, c := range []struct{ one, two, want string }{{"idle", "cooling", "cooling"}, {"overload", "unknown", "overload"}, {"unknown", "idle", "unknown"}, {"cooling", "idle", "cooling"}} {
+		one.Mark.Node.State, two.Mark.Node.State = c.one, c.two
+		if v, _ := Merge([]view.View{one, two}); v.Mark.Node.State != c.want {
+			t.Errorf("%s and %s is %s", c.one, c.two, v.Mark.Node.State)
+		}
+	}
 	if v, _ := Merge(nil); v.Sentence != "No container is managed on any node." {
 		t.Errorf("of nothing: %q", v.Sentence)
 	}
