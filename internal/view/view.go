@@ -39,7 +39,7 @@ type View struct {
 	Cgroup     string        `json:"cgroup"`                // as in the status
 	Mode       report.Mode   `json:"mode"`                  // as in the status
 	HeldReason string        `json:"held_reason,omitempty"` // as in the status
-	Sentence   string        `json:"sentence"`              // which container lost how much wall time, why, and what Plimsoll did about it
+	Sentence   string        `json:"sentence"`              // who lost how much wall time, why, and what Plimsoll did
 	Window     time.Duration `json:"window_ns"`             // the length of "the last minute": shorter after a start
 	Mark       Mark          `json:"mark"`                  // the node as a load line
 	// containers, worst first; a pod is folded into them, and has a row where it alone has a limit
