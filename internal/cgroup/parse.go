@@ -23,7 +23,7 @@ func line(data []byte) (string, error) {
 	return string(text), nil
 }
 
-// decimal reads a count or an amount: the kernel prints no negative ones but the v1 quota's -1.
+// decimal reads an amount: the kernel prints no negative ones but the v1 quota's -1.
 func decimal(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -33,6 +33,15 @@ func decimal(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is negative", text)
 	}
 	return n, nil
+}
+
+// parseCount reads a counter that is an int in the kernel (struct cfs_bandwidth), which is negative from 2^31 on: after 25
+// days of periods of 1 ms, or 8 months of 10 ms. Without the sign it goes on growing.
+func parseCount(text string) (int64, error) {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return int64(uint32(n)), nil
+	}
+	return decimal(text)
 }
 
 // parseMicros reads a time of the kernel's microsecond files.
@@ -107,15 +116,15 @@ func parseStat(data []byte) (cpu.Counters, error) {
 			c.Usage, err = parseMicros(value)
 			c.HasUsage = true
 		case "nr_periods":
-			c.Periods, err = decimal(value)
+			c.Periods, err = parseCount(value)
 		case "nr_throttled":
-			c.Throttled, err = decimal(value)
+			c.Throttled, err = parseCount(value)
 		case "throttled_usec":
 			c.ThrottledTime, err = parseMicros(value)
 		case "throttled_time":
 			c.ThrottledTime, err = parseNanos(value)
 		case "nr_bursts":
-			c.Bursts, err = decimal(value)
+			c.Bursts, err = parseCount(value)
 			c.HasBursts = true
 		case "burst_usec":
 			c.BurstTime, err = parseMicros(value)
