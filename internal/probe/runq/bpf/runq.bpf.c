@@ -195,11 +195,9 @@ struct line idle[WORDS]; // CPUs that are
 u64 unseen, unpaired; // tasks and pairs that the full tables did not take
 u64 missed;	      // switches without an event
 
-// nearest finds the slot of a task: that of the nearest group above it that has one.
-static noinline u32 nearest(struct task_struct *p)
+// nearest finds the slot of a task of a group: that of the nearest group above it that has one.
+static noinline u32 nearest(struct task_struct *p, struct task_group *tg)
 {
-	struct task_group *tg = p->sched_task_group;
-
 	if (((struct task_struct___who *)p)->flags & PF_KTHREAD)
 		return KERNEL;
 	for (int i = 0; i < DEPTH; i++) {
@@ -219,13 +217,13 @@ static noinline u32 nearest(struct task_struct *p)
 	return OTHERS;
 }
 
-static inline u32 slot_of(struct task_struct *p, struct task *t)
+static inline u32 slot_of(struct task_struct *p, struct cfs_rq *q, struct task *t)
 {
-	u64 group = (u64)p->sched_task_group;
+	struct task_group *tg = q->tg;
 
-	if (t->group != group || t->generation != generation) {
-		t->slot = nearest(p);
-		t->group = group;
+	if (t->group != (u64)tg || t->generation != generation) {
+		t->slot = nearest(p, tg);
+		t->group = (u64)tg;
 		t->generation = generation;
 	}
 	return t->slot;
@@ -258,9 +256,9 @@ static noinline u32 culprit(struct task_struct *p, u32 slot)
 	return UNKNOWN;
 }
 
-static inline u64 dry_time(struct task_struct *p)
+static inline u64 dry_time(struct task_group *tg)
 {
-	return ((struct cfs_bandwidth___time *)&p->sched_task_group->cfs_bandwidth)->throttled_time;
+	return ((struct cfs_bandwidth___time *)&tg->cfs_bandwidth)->throttled_time;
 }
 
 static inline struct facts *facts_of(u32 slot)
@@ -312,15 +310,13 @@ static inline u64 slice_of(struct task *t, struct cpu *c, u64 now)
 }
 
 // await begins a wait.
-static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now, bool woken)
+static inline void await(struct task_struct *p, struct cfs_rq *q, struct task *t, u32 cpu, u64 now, bool woken)
 {
-	struct cfs_rq *q = p->se.cfs_rq;
-
 	t->state = WAITING;
 	t->cpu = cpu;
 	t->since = now;
 	t->stood = stood(q);
-	t->dry = dry_time(p);
+	t->dry = dry_time(q->tg);
 	t->ahead = IDLE;
 	if (woken)
 		meet(t, cpu);
@@ -452,7 +448,7 @@ static inline u64 throttled(struct task_struct *p, struct task *t, u64 length, u
 	if ((s64)d <= 0)
 		return 0;
 	if (*cause == NOBODY || *cause == UNKNOWN)
-		*cause = dry_time(p) != t->dry ? OWN : ABOVE;
+		*cause = dry_time(p->sched_task_group) != t->dry ? OWN : ABOVE;
 	return d < length ? d : length;
 }
 
@@ -727,7 +723,7 @@ static inline u32 counted(struct task *t)
 }
 
 // out takes a task off its CPU. A task that goes to sleep need not be looked up.
-static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
+static inline void out(struct task_struct *p, struct cfs_rq *q, struct cpu *c, u32 cpu, u64 now)
 {
 	u64 id = id_of(p);
 	u32 slot, was;
@@ -745,8 +741,8 @@ static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 		if (was == WAITING)
 			account_wait(p, t, c, now, false); // it was given the CPU in a switch that was missed
 		if (wants) {
-			slot_of(p, t);
-			await(p, t, cpu, now, false);
+			slot_of(p, q, t);
+			await(p, q, t, cpu, now, false);
 			change(cpu, slot, was, t->slot, WAITING, now);
 			return;
 		}
@@ -771,7 +767,7 @@ static inline u32 in(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 		account_wait(p, t, c, now, false);
 	t->state = RUNNING;
 	t->cpu = cpu;
-	slot_of(p, t);
+	slot_of(p, p->se.cfs_rq, t);
 	change(cpu, slot, was, t->slot, RUNNING, now);
 	c->thread = id_of(p);
 	return t->slot;
@@ -814,20 +810,23 @@ static inline void start(struct cpu *c, u32 cpu, u32 slot, u64 now)
 		face(cpu, slot, now);
 }
 
+// The queue is read before the paths part: for each pointer that is read from a tracepoint's argument the verifier
+// searches the names of all kernel types, on each path (kernel/bpf/verifier.c, check_ptr_to_btf_access).
 SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	struct cfs_rq *q = prev->se.cfs_rq;
 	u32 cpu = bpf_get_smp_processor_id(), slot = IDLE;
 	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
 	u64 now = bpf_ktime_get_ns();
 
 	if (!c)
 		return 0;
-	c->rq = (u64)prev->se.cfs_rq->rq;
-	turn(c, cpu, prev->se.cfs_rq, now);
+	c->rq = (u64)q->rq;
+	turn(c, cpu, q, now);
 	mend(prev, c, cpu, now);
 	if (!is_idle(prev))
-		out(prev, c, cpu, now);
+		out(prev, q, c, cpu, now);
 	c->thread = 0;
 	if (!is_idle(next))
 		slot = in(next, c, cpu, now);
@@ -835,10 +834,8 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	return 0;
 }
 
-static inline u32 cpu_of(struct task_struct *p)
+static inline u32 cpu_of(struct cfs_rq *q)
 {
-	struct cfs_rq *q = p->se.cfs_rq;
-
 	return q->rq->cpu;
 }
 
@@ -857,6 +854,7 @@ static inline bool runs(struct task_struct *p, struct task *t)
 // A task that runs may be woken too, before it has gone to sleep.
 static inline void woken(struct task_struct *p)
 {
+	struct cfs_rq *q = p->se.cfs_rq;
 	struct task *t = known(p, true);
 	u64 now;
 	u32 slot, was;
@@ -866,8 +864,8 @@ static inline void woken(struct task_struct *p)
 	now = bpf_ktime_get_ns();
 	slot = t->slot;
 	was = counted(t);
-	slot_of(p, t);
-	await(p, t, cpu_of(p), now, true);
+	slot_of(p, q, t);
+	await(p, q, t, cpu_of(q), now, true);
 	change(bpf_get_smp_processor_id(), slot, was, t->slot, WAITING, now);
 }
 
@@ -914,19 +912,21 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	struct task_struct *p = ctx->task;
 	struct task fresh = {};
 	u64 now = bpf_ktime_get_ns();
+	struct cfs_rq *q;
 	u64 id;
 
 	if (!p)
 		return 0;
+	q = p->se.cfs_rq;
 	id = id_of(p);
 	fresh.state = on_cpu(p) ? PRIMED : runnable(p) ? WAITING : AWAY;
 	if (fresh.state == AWAY)
 		return 0;
-	slot_of(p, &fresh);
+	slot_of(p, q, &fresh);
 	fresh.since = now;
-	fresh.cpu = cpu_of(p);
-	fresh.stood = stood(p->se.cfs_rq);
-	fresh.dry = dry_time(p);
+	fresh.cpu = cpu_of(q);
+	fresh.stood = stood(q);
+	fresh.dry = dry_time(q->tg);
 	if (!bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST))
 		change(possible, fresh.slot, AWAY, fresh.slot, counted(&fresh), now);
 	return 0;
