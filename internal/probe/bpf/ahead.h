@@ -10,6 +10,7 @@
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
 const volatile u64 least = 20000000;  // quotas below it are not looked at: much of their time is within the horizon
+#define MAX_RT_PRIO 100	      // include/linux/sched/prio.h
 #define RISE 5000000		      // CPUs that go idle give back less, a slice at most
 
 // takes_cpu says whether a CPU runs a group, or the group is throttled there.
@@ -103,7 +104,8 @@ static inline bool near(s64 left, u64 pool, u64 cpus_of_group)
 }
 
 // account follows the runtime of a task. The tracepoint comes before the kernel takes the time from the slice
-// (update_curr). A throttle that is due at once is seen by the switch.
+// (update_curr). A throttle that is due at once is seen by the switch. From 6.8 on it comes for tasks with real-time
+// priority too (update_curr_common), which use no runtime of their groups.
 static inline int account(u64 *ctx, bool ahead)
 {
 	struct task_struct *p = (void *)ctx[0];
@@ -112,7 +114,7 @@ static inline int account(u64 *ctx, bool ahead)
 	u64 tick = bpf_jiffies64();
 	s64 ran = ctx[1];
 
-	if (!se || q->throttle_count > 0)
+	if (!se || q->throttle_count > 0 || p->prio < MAX_RT_PRIO)
 		return 0;
 	unroll for (int i = 0; i < DEPTH; i++) {
 		if (q->runtime_enabled) {

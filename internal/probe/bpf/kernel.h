@@ -120,6 +120,7 @@ struct sched_entity___delayed { /* 6.12: sleeps, but still stands in the queue *
 };
 struct task_struct {
 	int on_rq;
+	int prio; /* with what it inherits of a task that waits for it */
 	struct sched_entity se;
 	struct task_group *sched_task_group;
 };
