@@ -3,8 +3,8 @@
 //
 // Without a refill, a group can use until its period's end: what it has used, what is in its pool, and what its
 // CPUs took from the pool and have not used (runtime_remaining). A write of quota or burst loses the runtime of the
-// CPUs (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so the sum of all runtime handed out is too
-// large. Both sums lag by what a CPU has not accounted for since its last tick. What one sum lacks the other still
+// CPUs (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 0, from 6.18 on to 1 ns), so the sum of all runtime handed
+// out is too large. Both sums lag by what a CPU has not accounted for since its last tick. What one sum lacks the other still
 // has.
 
 const volatile u32 cpus = 1; // of the machine
