@@ -304,7 +304,7 @@ func (p *Probe) forget(id uint64) error {
 }
 
 // forgetQueues drops the queues of a group that is forgotten. One that a program puts there at this very instant
-// stays until the group is watched and forgotten again.
+// stays until the group is watched again, runs on that CPU, and is forgotten.
 func (p *Probe) forgetQueues(id uint64, g kernelGroup) error {
 	for word, mask := range g.Known {
 		for ; mask != 0; mask &= mask - 1 {

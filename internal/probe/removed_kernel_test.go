@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -50,6 +51,38 @@ func TestQuotaRemoved(t *testing.T) {
 				t.Errorf("%v without a quota, %v in the busiest period: %+v", usage(t, g)-before, got.Peak, got)
 			}
 		})
+	}
+}
+
+// A queue that a program kept while its group was being forgotten is forgotten with the group the next time.
+func TestLateQueueIsForgotten(t *testing.T) {
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 20*ms, 100*ms)
+	key := kernelQueueKey{Group: inode(t, g), Cpu: 0}
+	kept := func() (q kernelQueue, there bool) {
+		t.Helper()
+		err := p.objects.Queues.Lookup(key, &q)
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			t.Fatal(err)
+		}
+		return q, err == nil
+	}
+	watch(t, p, g)
+	spinner := g.Spin(1)[0]
+	cgrouptest.Pin(t, 0, spinner)
+	within(t, 20*time.Second, "it runs on CPU 0", func() bool { _, there := kept(); return there })
+	late, _ := kept()
+	watch(t, p)
+	if err := p.objects.Queues.Put(key, late); err != nil {
+		t.Fatal(err)
+	}
+	watch(t, p, g)
+	within(t, 20*time.Second, "it runs there again", func() bool { q, _ := kept(); return q != late })
+	spinner.Stop()
+	watch(t, p)
+	if q, there := kept(); there {
+		t.Errorf("the queue is still there: %+v", q)
 	}
 }
 

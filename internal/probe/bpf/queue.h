@@ -174,8 +174,6 @@ static noinline int place(struct group *g, u64 id, u64 cpu, u64 queue, u64 entit
 		return 0;
 	}
 	add(&g->outside, fresh.sum);
-	if (!(g->known[cpu / 64 & (WORDS - 1)] & 1ull << cpu % 64))
-		add(&g->known[cpu / 64 & (WORDS - 1)], 1ull << cpu % 64);
 	return 1;
 }
 
@@ -202,6 +200,8 @@ global int mark(u64 queue, u64 entity, u32 slot)
 	own = queue_of(id, cpu);
 	if ((!own || own->address != queue) && !place(g, id, cpu, queue, entity))
 		return 0;
+	if (!(g->known[word] & bit)) // also of a queue that is there since an earlier watch (forgetQueues in probe.go)
+		add(&g->known[word], bit);
 	if (!(g->active[word] & bit)) {
 		if (own) { // what it ran unmarked it ran without a limit, in no period
 			u64 sum = READ((struct sched_entity *)entity, sum_exec_runtime);
