@@ -165,6 +165,11 @@ func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Resul
 		"in_force", x.InForce, "why", x.Change.Why)
 }
 
+// idleSandbox says that nobody asks for the group: each pod has one, which works for nobody and cannot be throttled.
+func (g *Group) idleSandbox() bool {
+	return g.Sandbox && !g.Disk.Limited() && !g.quota.Changed && !g.burst.Changed
+}
+
 // container is the status of the group.
 func (g *Group) container(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
 	g.totals.WallSaved += g.saving.by(now)

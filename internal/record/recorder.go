@@ -165,13 +165,16 @@ func (r *Recorder) Drop(id workload.ID) {
 	}
 }
 
-// Containers overwrites a list with the status of all groups, ordered by their paths. throttles returns the eBPF totals of a
-// group, and scheduled those of our scheduler.
+// Containers overwrites a list with the status of all groups that work for somebody, ordered by their paths. throttles
+// returns the eBPF totals of a group, and scheduled those of our scheduler.
 func (r *Recorder) Containers(list []report.Container, now time.Time, throttles func(*Group) (report.Throttles, bool),
 	scheduled func(*Group) report.Throttles) []report.Container {
 	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *Group) int { return strings.Compare(a.Path, b.Path) })
 	list = slices.Grow(list[:0], len(groups)) // once: containers are large
 	for _, g := range groups {
+		if g.idleSandbox() {
+			continue
+		}
 		t, watched := throttles(g)
 		list = append(list, g.container(now, t, watched, scheduled(g)))
 	}

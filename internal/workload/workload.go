@@ -73,6 +73,7 @@ type Container struct {
 	Exclusive Exclusive         // whether it is to have CPUs of its own
 	Paused    bool              // held at its limit by an operator
 	Started   bool              // its owner says that its start is over; false: it is not, or nobody says
+	Sandbox   bool              // in the place of a container, but none of its pod's: the pause process, or one that has no name yet
 	QOS       strategy.CPUQOS   // online or offline, of its class or its own
 }
 

@@ -162,21 +162,23 @@ func (s *spec) names() (container, pod string) {
 	}
 	namespace, name := a["io.kubernetes.cri.sandbox-namespace"], a["io.kubernetes.cri.sandbox-name"]
 	container = a["io.kubernetes.cri.container-name"]
-	if a["io.kubernetes.cri.container-type"] == "sandbox" {
-		container = "pause"
-	}
 	if name == "" {
 		namespace, name = a["io.kubernetes.pod.namespace"], a["io.kubernetes.pod.name"]
 		container = a["io.kubernetes.container.name"]
-		if container == "POD" {
-			container = "pause"
-		}
+	}
+	if s.sandbox() {
+		container = "pause"
 	}
 	if name == "" || container == "" {
 		return "", ""
 	}
 	pod = namespace + "/" + name
 	return pod + "/" + container, pod
+}
+
+// sandbox says whether it is the process that keeps a pod's namespaces, in the words of containerd, and of CRI-O.
+func (s *spec) sandbox() bool {
+	return s.Annotations["io.kubernetes.cri.container-type"] == "sandbox" || s.Annotations["io.kubernetes.container.name"] == "POD"
 }
 
 // parseStorage reads the names that containers/storage keeps: a list of {"id", "names"}.

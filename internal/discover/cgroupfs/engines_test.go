@@ -1,6 +1,7 @@
 package cgroupfs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,9 @@ func TestParseSpec(t *testing.T) {
 		}
 		if c, p := s.names(); c != tt.container || p != tt.pod {
 			t.Errorf("%s: %q in %q", tt.name, c, p)
+		}
+		if s.sandbox() != strings.HasSuffix(tt.name, "sandbox") {
+			t.Errorf("%s: a sandbox: %v", tt.name, s.sandbox())
 		}
 		if got, known := s.limit(); got != tt.want || known != tt.known {
 			t.Errorf("%s: %+v, %v", tt.name, got, known)

@@ -65,6 +65,7 @@ type facts struct {
 	name     string // of the container; "" when not known
 	pod      string // name of its pod
 	runtime  string // "": the one guessed from the path
+	sandbox  bool   // of a pod
 	declared *workload.Declared
 
 	file  string // that the limit was read from, if its owner keeps it up to date
@@ -98,7 +99,7 @@ func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts)
 		f.name = s.storageName(at.ID)
 	}
 	if f.name == "" {
-		f.name, f.pod = old.name, old.pod
+		f.name, f.pod, f.sandbox = old.name, old.pod, old.sandbox
 	}
 	if f.declared == nil {
 		f.declared = s.unit(at, group, now, old.declared) // the last answer stays valid until a source has another
@@ -143,7 +144,7 @@ func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth) {
 			continue
 		}
 		if name, pod := spec.names(); f.name == "" {
-			f.name, f.pod = name, pod
+			f.name, f.pod, f.sandbox = name, pod, spec.sandbox()
 		}
 		limit, known := spec.limit()
 		if f.declared == nil && known && limit.Quota == now.Quota && limit.Period == now.Period {

@@ -27,11 +27,14 @@ type Index struct {
 	known     []report.Container
 }
 
-// New lists these pods' containers. Hierarchy is the directory of the cpu hierarchy.
+// New lists these pods' containers without sandboxes, which work for nobody. Hierarchy is the directory of the cpu hierarchy.
 func New(tree *cgroup.Tree, hierarchy string, file *config.File, pods []workload.Pod) *Index {
 	c := &Index{tree: tree, hierarchy: hierarchy, file: file}
 	for _, p := range pods {
 		for _, one := range p.Containers {
+			if one.Sandbox {
+				continue
+			}
 			u := report.Container{Cgroup: one.Path, Name: one.Name, Request: one.Request, Strategy: one.Strategy}
 			if d := one.Declared; d != nil {
 				u.Limit, u.Period = d.Bandwidth.Quota, d.Bandwidth.Period

@@ -1,6 +1,18 @@
 package index
 
-import "testing"
+import (
+	"testing"
+
+	"plimsoll/internal/workload"
+)
+
+// TestNoSandboxes: what works for nobody is nothing to choose.
+func TestNoSandboxes(t *testing.T) {
+	list := []workload.Container{{Name: "default/web/pause", Sandbox: true}, {Name: "default/web/nginx"}}
+	if got := New(nil, "", nil, []workload.Pod{{Containers: list}}).known; len(got) != 1 || got[0].Name != "default/web/nginx" {
+		t.Errorf("%+v", got)
+	}
+}
 
 // TestBelow: a path of the file system is one below the hierarchy, and nothing else is changed.
 func TestBelow(t *testing.T) {

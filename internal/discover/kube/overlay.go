@@ -154,7 +154,8 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 		if given.Exclusive != workload.ExclusiveByClass {
 			c.Exclusive = given.Exclusive
 		}
-		if is, ok := known.containers[cgroupfs.Classify(c.Path).ID]; ok {
+		is, named := known.containers[cgroupfs.Classify(c.Path).ID]
+		if c.Sandbox = !named; named {
 			o.layContainer(c, known, is)
 		}
 	}

@@ -36,16 +36,16 @@ func TestOverlay(t *testing.T) {
 	}
 	a, b := p.Containers[0], p.Containers[1]
 	if a.Name != "default/web/apache" || a.Request != 4 || a.Class != workload.ClassLS || a.Strategy != autoStrategy() || a.Paused ||
-		a.Declared == nil || a.Declared.Source != "spec of pod default/web" || a.Declared.Bandwidth.Quota != 400*ms {
+		a.Sandbox || a.Declared == nil || a.Declared.Source != "spec of pod default/web" || a.Declared.Bandwidth.Quota != 400*ms {
 		t.Errorf("apache %+v, declared %+v", a, a.Declared)
 	}
-	if b.Name != "b" || b.Request != 0 || b.Class != workload.ClassLS || b.Strategy != autoStrategy() || b.Declared != nil {
+	if b.Name != "b" || b.Request != 0 || b.Class != workload.ClassLS || b.Strategy != autoStrategy() || b.Declared != nil || !b.Sandbox {
 		t.Errorf("container without an id: %+v", b)
 	}
 	if c := w.pod(1).Containers[0]; c.Strategy.Policy != strategy.None {
 		t.Errorf("a pod that the API server has not sent: %+v", c)
 	}
-	if c := w.pod(2).Containers[0]; c.Strategy != autoStrategy() {
+	if c := w.pod(2).Containers[0]; c.Strategy != autoStrategy() || c.Sandbox {
 		t.Errorf("a group outside of pods: %+v", c)
 	}
 	if s := w.d.Status(); s.Pods != 1 || s.Matched != 1 || !s.Ready {
