@@ -148,7 +148,8 @@ func newRoot() *cobra.Command {
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
+	flags.StringVar(&g.cgroupRoot, "cgroup-root", cmp.Or(os.Getenv("PLIMSOLL_CGROUP_ROOT"), "/sys/fs/cgroup"),
+		"where the control groups are mounted; in a container that has them elsewhere PLIMSOLL_CGROUP_ROOT tells all commands")
 	flags.StringVar(&g.stateDir, "state-dir", defaultStateDir, "where the journal and the control socket live")
 	flags.StringVar(&g.lockDir, "lock-dir", lock.LockDir, "where all agents of this machine have their locks")
 	_ = flags.MarkHidden("lock-dir") // for tests, and for a container that mounts the node's elsewhere

@@ -356,6 +356,7 @@ func TestUninstallPutsEverythingBack(t *testing.T) {
 	agent := d.start("plimsoll", "agent")
 	helped := func() { eventually(t, lockWait, func() string { return p.helped("a", 10*ms) }) }
 	helped()
+	diagnosed(t, p)
 	hook := d.start("plimsoll-restore", "restore")
 	always(t, 2*time.Second, func() string { return cmp.Diff(before, p.files()) })
 	hook.delete()
@@ -369,6 +370,19 @@ func TestUninstallPutsEverythingBack(t *testing.T) {
 	killed.stop(syscall.SIGKILL)
 	d.start("plimsoll-restore", "restore-again").delete()
 	same(t, all)
+}
+
+// diagnosed measures a busy container in the agent's own.
+func diagnosed(t *testing.T, p *pod) {
+	t.Helper()
+	d := answer[report.Diagnosis](t, "diagnose", p.namespace+"/"+p.name, "--for", "1s")
+	if len(d.Containers) != 1 {
+		t.Fatalf("diagnosed: %+v", d)
+	}
+	c := d.Containers[0]
+	if c.Cgroup != p.containers["a"] || c.Limit == nil || c.Reserved == nil || c.Received < 50*ms || c.Wanted < 500*ms || len(c.Waits) == 0 {
+		t.Errorf("diagnosed: %+v", c)
+	}
 }
 
 // files are those of the pod alone.

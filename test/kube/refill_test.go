@@ -30,7 +30,7 @@ func TestRefillsAsDeployed(t *testing.T) {
 		return ""
 	})
 	var found struct{ Features cgroup.Features }
-	out := kubectl(t, "exec", "agent", "--namespace", agents, "--", "/plimsoll", "doctor", "--cgroup-root=/host/cgroup", "--json")
+	out := kubectl(t, "exec", "agent", "--namespace", agents, "--", "/plimsoll", "doctor", "--json")
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		t.Fatal(err, out)
 	}

@@ -11,6 +11,7 @@ package meter
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/diagnose"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/probe/programs"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
@@ -102,8 +104,11 @@ func (m *Meter) Follow(subjects, known []report.Container) error {
 	for _, c := range subjects {
 		there[c.Cgroup] = true
 		inode, err := m.tree.Inode(c.Cgroup)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = m.take(c, inode, strategy.Neutral)
+		case errors.Is(err, fs.ErrNotExist):
+			err = hint.With(fmt.Errorf("there is no control group %s", c.Cgroup), "it has just ended, or --cgroup-root is not the agent's")
 		}
 		list = append(list, err)
 	}
