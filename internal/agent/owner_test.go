@@ -92,7 +92,7 @@ func TestRefusedRepairIsAProblem(t *testing.T) {
 	w.file("/pod/a", "cpu.cfs_burst_us", "0")
 	w.run(5 * time.Second)
 	w.want("/pod/a", 40*ms, 0)
-	w.wantProblem("/pod: refused quota to 40ms")
+	w.wantProblem("pod: refused quota to 40ms")
 	if limit := w.status("/pod").Limit; limit != 40*ms {
 		t.Errorf("the pod's limit is %v, whatever is in force", limit)
 	}

@@ -94,7 +94,7 @@ func (r *Recorder) tooLow(g *Group, now bool) {
 		r.Problem(key, "")
 		return
 	}
-	r.Problem(key, fmt.Sprintf(report.ProblemLimitTooLow, g.Path))
+	r.Problem(key, fmt.Sprintf(report.ProblemLimitTooLow, r.called(g.ID)))
 	r.log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.limit, "period", g.period)
 }
 
@@ -135,9 +135,9 @@ func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
 	key, problem := g.Path+" "+string(c.Knob), ""
 	switch x.Outcome {
 	case plan.Refused:
-		problem = fmt.Sprintf(report.ProblemRefused, g.Path, c.Knob, c.To, x.Err)
+		problem = fmt.Sprintf(report.ProblemRefused, r.called(g.ID), c.Knob, c.To, x.Err)
 	case plan.Trampled:
-		problem = fmt.Sprintf(report.ProblemTrampled, g.Path, c.Knob, c.To, x.Err)
+		problem = fmt.Sprintf(report.ProblemTrampled, r.called(g.ID), c.Knob, c.To, x.Err)
 	}
 	if problem != "" && problem != r.problems[key] {
 		r.log.Warn("write", "cgroup", g.Path, "knob", c.Knob, "from", c.From, "to", c.To, "outcome", x.Outcome, "error", x.Err)

@@ -3,14 +3,29 @@ package record
 import (
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
+
+// TestProblemsCallGroups: a problem has the name that people know, and the path where there is none.
+func TestProblemsCallGroups(t *testing.T) {
+	r := New(slog.New(slog.DiscardHandler))
+	known, gone := workload.ID{Path: "/kubepods/pod1/2"}, workload.ID{Path: "/gone"}
+	r.groups[known] = &Group{Group: &observe.Group{Container: workload.Container{ID: known, Name: "default/web/nginx"}}}
+	for id, want := range map[workload.ID]string{known: "default/web/nginx: another program", gone: "/gone: another program"} {
+		if said := r.Note(Note{Key: plan.Key{ID: id, Knob: plan.Quota}, Event: ledger.Overrode}); !strings.HasPrefix(said, want) {
+			t.Errorf("%q, want %q", said, want)
+		}
+	}
+}
 
 // TestIdleSandboxes: a pod's sandbox is in no list, unless it has a limit, or something of ours: then it may be a container
 // whose name is not known yet.

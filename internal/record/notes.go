@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
 )
 
 // Note is an event of a quota or burst file, which is recorded once.
@@ -36,10 +38,10 @@ func (r *Recorder) Note(n Note) string {
 		log.Info("the owner's write of the quota put our former burst back; it is replaced again")
 	case ledger.Overrode:
 		log.Warn("another program wrote it: left alone")
-		problem = fmt.Sprintf(report.ProblemForeign, n.Path, n.Knob, n.Found, n.Base)
+		problem = fmt.Sprintf(report.ProblemForeign, r.called(n.ID), n.Knob, n.Found, n.Base)
 	case ledger.Deviation:
 		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
-		problem = fmt.Sprintf(report.ProblemNotDeclared, n.Path, n.Knob, n.Found, n.Base)
+		problem = fmt.Sprintf(report.ProblemNotDeclared, r.called(n.ID), n.Knob, n.Found, n.Base)
 	case ledger.WasLost:
 		why := "the kernel refused its owner's write, or its owner did not write it"
 		if n.Undone {
@@ -47,13 +49,21 @@ func (r *Recorder) Note(n Note) string {
 			r.writes.Undone++
 		}
 		log.Warn("a declared limit is not in force; writing it for the owner", "why", why)
-		problem = fmt.Sprintf(report.ProblemOwnersWriteLost, n.Path, n.Knob, n.Base, n.Found, why)
+		problem = fmt.Sprintf(report.ProblemOwnersWriteLost, r.called(n.ID), n.Knob, n.Base, n.Found, why)
 	}
 	r.Problem(n.Path+" "+string(n.Knob), problem)
 	if g := r.groups[n.ID]; g != nil {
 		g.knob(n.Knob).Problem = problem
 	}
 	return problem
+}
+
+// called is what problems call a group: what the table of the status calls it.
+func (r *Recorder) called(id workload.ID) string {
+	if g := r.groups[id]; g != nil {
+		return cmp.Or(g.Name, id.Path)
+	}
+	return id.Path
 }
 
 // newsOfResize is the log level of a resize: the first limit of a new container is routine.
@@ -69,7 +79,7 @@ func (r *Recorder) newsOfResize(n Note) slog.Level {
 func (r *Recorder) Undone(g *Group, held time.Duration) {
 	r.writes.Undone++
 	g.undone = held
-	r.Problem(g.Path+" undone", fmt.Sprintf(report.ProblemOwnersWriteUndone, g.Path, plan.Time(held)))
+	r.Problem(g.Path+" undone", fmt.Sprintf(report.ProblemOwnersWriteUndone, r.called(g.ID), plan.Time(held)))
 	r.log.Warn("the kernel may have undone an owner's write of a quota",
 		"cgroup", g.Path, "quota", held, "why", "another program wrote it during a refill", "hint", "write it again")
 }

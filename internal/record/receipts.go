@@ -21,7 +21,7 @@ func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64) 
 		of[id.Path] = e
 		if e.Withdrawn() != "" {
 			withdrawn++
-			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, id.Path, e.Withdrawn(), report.ReceiptHint))
+			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, r.called(id), e.Withdrawn(), report.ReceiptHint))
 		}
 	}
 	all := state.Receipts()

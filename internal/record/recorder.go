@@ -51,7 +51,7 @@ func (r *Recorder) Problem(key, text string) {
 func (r *Recorder) Unreadable(g *observe.Group, err error) {
 	problem := ""
 	if err != nil {
-		problem = fmt.Sprintf(report.ProblemUnreadable, g.Path, err)
+		problem = fmt.Sprintf(report.ProblemUnreadable, r.called(g.ID), err)
 	}
 	r.Problem(g.Path, problem)
 }

@@ -50,7 +50,7 @@ func (r *Recorder) Trust(g *Group, t policy.Trust) {
 	until := t.Until.UTC().Format(time.RFC3339)
 	key, problem, off, log := "refills", fmt.Sprintf(report.ProblemRefillsOffNode, until), &r.refills.off, r.log
 	if g != nil {
-		key, problem = g.Path+" refill", fmt.Sprintf(report.ProblemRefillsOff, g.Path, until)
+		key, problem = g.Path+" refill", fmt.Sprintf(report.ProblemRefillsOff, r.called(g.ID), until)
 		off, log = &g.refillsOff, r.log.With("cgroup", g.Path)
 	}
 	if !t.Lost {
