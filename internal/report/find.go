@@ -28,7 +28,11 @@ func (e *UnknownError) Hint() string {
 	if len(e.Candidates) == 0 {
 		return all
 	}
-	return "such as " + listed(e.Candidates) + "; " + all
+	names := make([]string, len(e.Candidates))
+	for i, c := range e.Candidates {
+		names[i] = Printable(c.Name)
+	}
+	return "such as " + strings.Join(slices.Compact(names), ", ") + "; " + all
 }
 
 // candidates are those whose name or path has the argument in it, or else those with the most similar names, or else

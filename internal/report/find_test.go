@@ -83,9 +83,9 @@ func TestFind(t *testing.T) {
 func TestUnknownNamesCandidates(t *testing.T) {
 	containers := []Container{{Cgroup: "/b/1", Name: "web-1"}, {Cgroup: "/b/2", Name: "web-2"}, {Cgroup: "/a", Name: "/a"}}
 	for arg, want := range map[string]string{
-		"we":     "such as web-1 (/b/1), web-2 (/b/2); `plimsoll status` lists the managed containers",
-		"WEB":    "such as web-1 (/b/1), web-2 (/b/2); ",
-		"nobody": "such as /a, web-1 (/b/1), web-2 (/b/2); ",
+		"we":     "such as web-1, web-2; `plimsoll status` lists the managed containers",
+		"WEB":    "such as web-1, web-2; ",
+		"nobody": "such as /a, web-1, web-2; ",
 	} {
 		_, err := Find(containers, arg)
 		var unknown *UnknownError

@@ -102,7 +102,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", arg, got, err, want)
 		}
 	}
-	for arg, want := range map[string]string{"ngnix": "such as default/web/nginx (", "cron.srvice": "such as cron.service (", "zzzzzz": "such as cron.service ("} {
+	for arg, want := range map[string]string{"ngnix": "such as default/web/nginx", "cron.srvice": "such as cron.service", "zzzzzz": "such as cron.service"} {
 		_, err := pods().Named(arg)
 		var unknown *UnknownError
 		if !errors.As(err, &unknown) || !strings.HasPrefix(unknown.Hint(), want) {
