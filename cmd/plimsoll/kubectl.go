@@ -69,8 +69,10 @@ too: they have the agents work.`,
 	plan.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
 	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	root.AddCommand(
-		&cobra.Command{Use: "status", Short: "Show what is changed on each node", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Status](cmd, p, page("status")) }},
+		&cobra.Command{Use: "status [NAME]", Short: "Show what is changed on each node", Args: cobra.MaximumNArgs(1),
+			Long:    "Show what is changed on each node. NAME is a container or pod, or a part of its name or path: only what has it is shown.",
+			Example: "  kubectl plimsoll status\n  kubectl plimsoll status default/web",
+			RunE:    func(cmd *cobra.Command, args []string) error { return p.status(cmd, args) }},
 		&cobra.Command{Use: "report", Short: "Show per container of each node how much it was throttled, burst, and ran above its limit", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
 		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), plan)
@@ -107,6 +109,21 @@ func (p *plugin) agents(cmd *cobra.Command) (*kube.Cluster, []kube.AgentPod, err
 	return cluster, pods, err
 }
 
+// status shows all that the agents look after, or what has a name.
+func (p *plugin) status(cmd *cobra.Command, name []string) error {
+	cluster, pods, err := p.agents(cmd)
+	if err != nil {
+		return err
+	}
+	answers := answersOf[report.Status](cmd, cluster, pods, fanout.NodeTimeout, page("status"))
+	if len(name) > 0 {
+		if answers, err = report.Having(answers, name[0]); err != nil {
+			return err
+		}
+	}
+	return tell(cmd, p, answers)
+}
+
 // ask asks all agents, and shows what they say.
 func ask[T report.Page](cmd *cobra.Command, p *plugin, q question) error {
 	cluster, pods, err := p.agents(cmd)
@@ -118,11 +135,19 @@ func ask[T report.Page](cmd *cobra.Command, p *plugin, q question) error {
 
 // askThese asks these agents, and shows what they say.
 func askThese[T report.Page](cmd *cobra.Command, p *plugin, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration, q question) error {
+	return tell(cmd, p, answersOf[T](cmd, cluster, pods, patience, q))
+}
+
+func answersOf[T report.Page](cmd *cobra.Command, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration, q question) []report.Answer[T] {
 	bar := progress.For(bars(cmd), "asking", patience)
-	answers := fanout.Each[T](cmd.Context(), pods, patience, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
+	defer bar.Stop()
+	return fanout.Each[T](cmd.Context(), pods, patience, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
 		return q(ctx, cluster, a)
 	})
-	bar.Stop()
+}
+
+// tell shows what agents say. A node that says nothing is an error.
+func tell[T report.Page](cmd *cobra.Command, p *plugin, answers []report.Answer[T]) error {
 	all := report.NewCluster(answers)
 	if err := show(cmd.OutOrStdout(), all, p.asJSON); err != nil {
 		return err

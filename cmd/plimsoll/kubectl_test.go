@@ -143,6 +143,25 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 	}
 }
 
+// TestPluginStatusOfAName: only the nodes that have it, and only that.
+func TestPluginStatusOfAName(t *testing.T) {
+	says := func(pod string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			s := (&fakeAgent{}).Status()
+			s.Containers = append(s.Containers, report.Container{Cgroup: "/" + pod, Name: "default/" + pod, Level: "container"})
+			_ = report.WriteJSON(w, s)
+		}
+	}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")}, agent: map[string]http.HandlerFunc{"one": says("a"), "two": says("b")}}
+	out, err := kubectlPlimsoll(t, f, "status", "default/b")
+	if err != nil || !strings.Contains(out, "\nn2 ") || strings.Contains(out, "n1") || strings.Contains(out, "nginx") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := kubectlPlimsoll(t, f, "status", "default/c"); err == nil || !strings.Contains(err.Error(), `no container is called "default/c"`) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestPluginOfAllNodes: the table of all nodes, and the paragraph about a pod of one of them.
 func TestPluginOfAllNodes(t *testing.T) {
 	says := func(lost time.Duration) http.HandlerFunc {

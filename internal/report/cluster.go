@@ -45,6 +45,27 @@ func (c Cluster[T]) Silent() int {
 	return n
 }
 
+// Having leaves of the nodes that answered those that have something of a name, and of their status only that. It is an error
+// where none has.
+func Having(nodes []Answer[Status], name string) (list []Answer[Status], err error) {
+	found := false
+	for _, a := range nodes {
+		if a.Answer != nil {
+			s, unknown := a.Answer.Named(name)
+			if unknown != nil {
+				err = unknown
+				continue
+			}
+			a.Answer, found = &s, true
+		}
+		list = append(list, a)
+	}
+	if found {
+		err = nil
+	}
+	return list, err
+}
+
 // Text writes one table of all nodes where the answers are tables of containers, else the nodes one after the other,
 // each under its name.
 func (c Cluster[T]) Text(w io.Writer) error {
