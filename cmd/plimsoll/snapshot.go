@@ -112,7 +112,11 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 	defer res.Body.Close()
 	e := &web.Error{}
 	if data, err := io.ReadAll(io.LimitReader(res.Body, 64<<10)); err != nil || json.Unmarshal(data, e) != nil || e.Msg == "" {
-		return nil, fmt.Errorf("ask for a snapshot: %s answered %s", f.url, res.Status)
+		err := fmt.Errorf("ask for a snapshot: %s answered %s", f.url, res.Status)
+		if res.StatusCode == http.StatusBadRequest && strings.HasPrefix(f.url, "http:") { // as Go's servers answer to who speaks no TLS
+			err = withHint(err, "it may serve TLS: --url https://..., or the address for this machine alone, in the chart's pod http://127.0.0.1:12780")
+		}
+		return nil, err
 	}
 	return nil, e
 }

@@ -43,6 +43,8 @@ func TestSnapshot(t *testing.T) {
 	})
 	mux.HandleFunc("/cut/api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(good[:len(good)/2]) })
 	mux.HandleFunc("/old/", http.NotFound)
+	secure := httptest.NewTLSServer(mux)
+	defer secure.Close()
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	dir, n := t.TempDir(), newNode(t)
@@ -60,11 +62,12 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("%v, %d bytes, want %d", err, len(stdout), len(good))
 	}
 	for args, want := range map[string][2]string{
-		"--url " + server.URL + " -o other":          {"it is not known who asks", "send a token"},
-		"--url " + server.URL + "/cut -o other":      {"not complete", "again"},
-		"--url " + server.URL + "/old -o other":      {"404", ""},
-		"--url http://127.0.0.1:1 -o other":          {"nobody serves at http://127.0.0.1:1", "plimsoll run"},
-		"--url " + server.URL + " --token-file none": {"none", ""},
+		"--url " + server.URL + " -o other":                             {"it is not known who asks", "send a token"},
+		"--url " + server.URL + "/cut -o other":                         {"not complete", "again"},
+		"--url " + server.URL + "/old -o other":                         {"404", ""},
+		"--url http://" + secure.Listener.Addr().String() + " -o other": {"400", "it may serve TLS"},
+		"--url http://127.0.0.1:1 -o other":                             {"nobody serves at http://127.0.0.1:1", "plimsoll run"},
+		"--url " + server.URL + " --token-file none":                    {"none", ""},
 	} {
 		_, stderr, err := n.run(append([]string{"snapshot"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(stderr, want[0]) || !strings.Contains(stderr, want[1]) {

@@ -99,12 +99,26 @@ func (g *globals) topSource() *nodeSource {
 	if err != nil {
 		host = "this node"
 	}
-	agent := web.Dial(filepath.Join(g.stateDir, web.ReadSocket))
+	agent := web.Dial(g.readSocket())
 	s := &nodeSource{g: g, agent: agent, watch: web.Watch(agent, host, time.Now, slog.New(slog.DiscardHandler))}
 	if dir, tree, err := g.openTree(); err == nil {
 		s.dir, s.tree = dir, tree
 	}
 	return s
+}
+
+// readSocket is where the state is read. In a pod that socket is mounted elsewhere, and the other one serves its owner.
+func (g *globals) readSocket() string {
+	name := filepath.Join(g.stateDir, web.ReadSocket)
+	if control := filepath.Join(g.stateDir, web.ControlSocket); !there(name) && there(control) {
+		return control
+	}
+	return name
+}
+
+func there(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 func (s *nodeSource) close() {

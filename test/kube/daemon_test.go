@@ -253,6 +253,9 @@ func TestAgentAsItIsDeployed(t *testing.T) {
 	if !strings.HasPrefix(why, "Node "+nodeName+": "+p.namespace+"/"+p.name+"/a lost no time at its limit of 0.50 CPUs") || !strings.Contains(why, "kubectl plimsoll diagnose") {
 		t.Errorf("why: %s", why)
 	}
+	for _, args := range []string{"top --once", "why default/served --for 1s", "snapshot --url http://127.0.0.1:12780 -o -"} { // its sockets are elsewhere
+		kubectl(t, append([]string{"exec", "agent", "-c", "plimsoll", "--namespace", agents, "--", "/plimsoll"}, strings.Fields(args)...)...)
+	}
 	self.end()
 	same(t, before)
 }
