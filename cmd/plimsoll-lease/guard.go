@@ -124,7 +124,8 @@ func (g *guard) putBack() ([]plan.Result, error) {
 	defer j.Close()
 	debug.FreeOSMemory()
 	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
-	w := apply.New(g.tree, j, time.Now).Over(&task.Kernel{}).Shielding("/").Possible(possible)
+	w := apply.New(g.tree, j, time.Now)
+	w.Tasks, w.Root, w.Possible = &task.Kernel{}, "/", possible
 	return w.Restore(nil, false), nil
 }
 

@@ -105,7 +105,8 @@ func (l *left) writes(knob plan.Knob, from, to plan.Value) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	w := apply.New(l.group.Tree(), j, time.Now).Over(&task.Kernel{})
+	w := apply.New(l.group.Tree(), j, time.Now)
+	w.Tasks = &task.Kernel{}
 	for _, r := range w.Do([]plan.Change{{Cgroup: workload.ID{Path: l.group.Path, Inode: inode}, Knob: knob, From: from, To: to, Why: "test"}}) {
 		if r.Outcome != plan.Applied {
 			l.t.Fatalf("%+v", r)

@@ -107,7 +107,8 @@ func (m *machine) open(g *globals) error {
 		return withHint(err, stateHint(err, g.stateDir))
 	}
 	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
-	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{}).Shielding("/").Possible(possible)
+	m.writer = apply.New(m.tree, m.journal, time.Now)
+	m.writer.Tasks, m.writer.Root, m.writer.Possible = &task.Kernel{}, "/", possible
 	return nil
 }
 

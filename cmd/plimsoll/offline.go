@@ -49,6 +49,8 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemLeftLimit, c.Cgroup))
 		}
 	}
-	s.Problems = append(s.Problems, leftover.Others(apply.New(tree, nil, nil).Over(&task.Kernel{}).Shielding("/"), state.Entries)...)
+	w := apply.New(tree, nil, nil)
+	w.Tasks, w.Root = &task.Kernel{}, "/"
+	s.Problems = append(s.Problems, leftover.Others(w, state.Entries)...)
 	return s, nil
 }

@@ -196,7 +196,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	}
 	recorded := throttles.periods(cluster.over(found))
 	recorded.Watch = f.watchAll(a)
-	a.Writer, a.Successor = noted{m.writer.Over(a.Tasks), recorded}, g.successor(log)
+	m.writer.Tasks, a.Writer, a.Successor = a.Tasks, noted{m.writer, recorded}, g.successor(log)
 	m.watchQuotas(a, log)
 	if err := m.inherit(c.ctx, g, a, passed, left, log); err != nil {
 		return c.end(err)

@@ -67,8 +67,10 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 	if tree.Version() == cgroup.V2 {
 		machine.LeastWeight = 1
 	}
+	writer := apply.New(tree, j, time.Now)
+	writer.Tasks = tasks
 	p.agent = New(Options{Tree: tree, Discover: &place{pods: []workload.Pod{p.pod(p.online, workload.ClassLS, node), p.pod(p.offline, workload.ClassBE, node)}},
-		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: apply.New(tree, j, time.Now).Over(tasks), Tasks: tasks, Switch: &lever{}, Pauses: pauses.New(""),
+		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: writer, Tasks: tasks, Switch: &lever{}, Pauses: pauses.New(""),
 		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Machine: machine, Strategy: node})
 	t.Cleanup(func() { p.agent.stop() })
 	return p

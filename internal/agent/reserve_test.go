@@ -47,7 +47,8 @@ func (w *world) revive() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	writer := apply.New(w.tree, j, w.kernel.Now).Over(fakeTasks{}).Shielding("/")
+	writer := apply.New(w.tree, j, w.kernel.Now)
+	writer.Tasks, writer.Root = fakeTasks{}, "/"
 	writer.Restore(nil, false)
 	online := make(cpu.Set, w.kernel.Online())
 	for i := range online {

@@ -61,7 +61,8 @@ func manned(t *testing.T, m strategy.Mechanism) (*world, fakeTasks) {
 		t.Fatal(err)
 	}
 	w.agent.colocation.Machine = policy.Machine{Idle: true, Slice: true, CoreSched: true, LeastWeight: 2}
-	w.agent.colocation.Tasks, w.agent.Writer = c, apply.New(w.tree, j, w.kernel.Now).Over(c)
+	writer := apply.New(w.tree, j, w.kernel.Now)
+	writer.Tasks, w.agent.colocation.Tasks, w.agent.Writer = c, c, writer
 	return w, c
 }
 
@@ -223,7 +224,8 @@ func TestSlicesOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.agent.Writer = apply.New(w.tree, j, w.kernel.Now).Over(c)
+	writer := apply.New(w.tree, j, w.kernel.Now)
+	writer.Tasks, w.agent.Writer = c, writer
 	w.run(2 * time.Second)
 	disk.full = true
 	w.ask(strategy.MechanismSlice)

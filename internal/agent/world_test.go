@@ -51,7 +51,9 @@ func worldOf(t testing.TB, cpus int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: apply.New(tree, j, k.Now).Sleeping(func(time.Duration) {}), Switch: w.lever,
+	writer := apply.New(tree, j, k.Now)
+	writer.Sleep = func(time.Duration) {}
+	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
 		Pauses: pauses.New(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0", Kernel: "sim"})
 	return w

@@ -40,13 +40,15 @@ import (
 
 // Writer is the only writer of control-group files. Its methods may be called from several goroutines.
 type Writer struct {
+	Tasks    Tasks               // nil: no knob of tasks is set
+	Possible cpu.Set             // the CPUs that may ever be online; empty: not known
+	Root     string              // of the cpuset hierarchy, whose tasks a shield may hold; "": there is no shield
+	Sleep    func(time.Duration) // a simulated machine need not wait
+
 	tree    *cgroup.Tree
 	journal *journal.Journal
-	tasks   Tasks   // nil: no knob of tasks is set
-	all     cpu.Set // the CPUs that may ever be online; empty: not known
 	now     func() time.Time
-	sleep   func(time.Duration)
-	shield  shield
+	stays   map[int]stay // by thread id: threads that stay in the root while there is a shield
 	quotas  quotas
 	bursts  []restored
 	hold    atomic.Bool
@@ -55,13 +57,7 @@ type Writer struct {
 
 // New makes a writer.
 func New(tree *cgroup.Tree, j *journal.Journal, now func() time.Time) *Writer {
-	return &Writer{tree: tree, journal: j, now: now, sleep: time.Sleep}
-}
-
-// Sleeping sets how the writer waits: a simulated machine need not.
-func (w *Writer) Sleeping(sleep func(time.Duration)) *Writer {
-	w.sleep = sleep
-	return w
+	return &Writer{tree: tree, journal: j, now: now, Sleep: time.Sleep}
 }
 
 // SetHold sets the kill switch: while it is on, only restores are written.

@@ -97,7 +97,7 @@ func (w *Writer) awaitOwners(patience time.Duration) (results []plan.Result) {
 		if len(w.bursts) == 0 || patience == 0 {
 			return results
 		}
-		w.sleep(lateness)
+		w.Sleep(lateness)
 		again := w.restoreAgain()
 		if len(again) == 0 {
 			return results

@@ -55,11 +55,11 @@ func TestBurstComesBackAtOnce(t *testing.T) {
 func TestBurstComesBackAfterAll(t *testing.T) {
 	n := raisedBurst(t)
 	var slept time.Duration
-	n.w.Sleeping(func(d time.Duration) {
+	n.w.Sleep = func(d time.Duration) {
 		if slept += d; slept == d {
 			n.foreign("/pod/a", plan.Burst, "40ms")
 		}
-	})
+	}
 	n.w.Restore(nil, false)
 	if got := n.held("/pod/a", plan.Burst); got != "0s" || slept != 2*lateness || len(n.j.Entries()) > 0 {
 		t.Errorf("the burst is %s after %v, %d entries are left", got, slept, len(n.j.Entries()))

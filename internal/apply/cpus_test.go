@@ -82,7 +82,7 @@ func TestCPUsNoneAgain(t *testing.T) {
 		n := newNode(t, machine)
 		all, err := cpu.ParseSet(possible)
 		n.must(err)
-		n.w.Possible(all)
+		n.w.Possible = all
 		n.k.SetLoad("/pod/a", sim.Spin(1))
 		n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
 		n.do(n.change("/free", plan.CPUs, "2"), plan.Applied) // where nothing runs

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"plimsoll/internal/cgroup"
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
@@ -166,17 +165,11 @@ func (w *Writer) whyCPUs(err error) string {
 	return ""
 }
 
-// Possible sets the CPUs that may ever be online.
-func (w *Writer) Possible(all cpu.Set) *Writer {
-	w.all = all
-	return w
-}
-
 // free restores the CPUs of a group that was not bound to any. Most kernels refuse an empty list while there are tasks
 // in the group (v2; kernel/cgroup/cpuset.c, validate_change). A list of all possible CPUs is equivalent: the kernel
 // accepts offline CPUs (v2, update_cpumask), and cuts the list to the CPUs of the parent.
 func (w *Writer) free(c plan.Change, refused error) plan.Result {
-	all, err := w.all, error(nil)
+	all, err := w.Possible, error(nil)
 	if len(all) == 0 {
 		all, err = w.tree.EffectiveCPUs("/")
 	}

@@ -25,7 +25,7 @@ func TestKernelNoCPUsAgain(t *testing.T) {
 	w, _ := p.writer(t.TempDir())
 	possible, err := sysfs.NewHost("/").Possible()
 	p.must(err)
-	w.Possible(possible)
+	w.Possible = possible
 	before, err := p.tree.CPUs(g.Path)
 	p.must(err)
 	inode, err := p.tree.CPUSetInode(g.Path)

@@ -71,7 +71,8 @@ func (n *node) start() {
 	n.t.Helper()
 	j, err := journal.OpenDisk(n.disk, "boot", n.k.Now)
 	n.must(err)
-	n.j, n.w = j, New(n.tree, j, n.k.Now).Sleeping(func(time.Duration) {})
+	n.j, n.w = j, New(n.tree, j, n.k.Now)
+	n.w.Sleep = func(time.Duration) {}
 }
 
 func (n *node) must(err error) {

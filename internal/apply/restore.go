@@ -96,7 +96,7 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Durat
 			if wait > patience || !slices.ContainsFunc(again, w.waits) {
 				return append(results, refused...)
 			}
-			w.sleep(wait)
+			w.Sleep(wait)
 			wait *= 2
 		}
 		changes = again

@@ -217,7 +217,7 @@ func TestDyingChild(t *testing.T) {
 		n := newNode(t, v1)
 		n.do(n.change("/pod", plan.Quota, "160ms"), plan.Applied)
 		var slept time.Duration
-		n.w.sleep = func(d time.Duration) { slept += d }
+		n.w.Sleep = func(d time.Duration) { slept += d }
 		n.k.Fault = func(op, _ string, _ []byte) error {
 			if op == "write" && slept < dead {
 				return syscall.EINVAL
@@ -240,7 +240,7 @@ func TestOtherRefusalsAreNotWaitedFor(t *testing.T) {
 	for group, c := range map[string]sim.Config{"/pod": v2, "/free": v1} { // on v1 everybody may be unlimited
 		n := newNode(t, c)
 		n.do(n.change(group, plan.Quota, "160ms"), plan.Applied)
-		n.w.sleep = func(d time.Duration) { t.Errorf("%s: slept %v", group, d) }
+		n.w.Sleep = func(d time.Duration) { t.Errorf("%s: slept %v", group, d) }
 		n.k.Fault = func(op, _ string, _ []byte) error {
 			if op == "write" {
 				return syscall.EINVAL

@@ -42,12 +42,6 @@ const shieldName = "plimsoll-shield"
 // all forks and exits on the machine share (cgroup_threadgroup_rwsem).
 const tryAgain = time.Minute
 
-// shield is the writer's state of the shield.
-type shield struct {
-	root  string       // the group whose tasks are moved; "": there is no shield
-	stays map[int]stay // by thread id: threads that stay in the root
-}
-
 // stay is when a thread was found to stay in the root, and the kernel's error if it refused to move it.
 type stay struct {
 	since time.Time
@@ -61,12 +55,6 @@ type Shield struct {
 	New   bool // it was made just now
 }
 
-// Shielding lets the writer move the tasks of root, the root of the cpuset hierarchy, into a shield, and back.
-func (w *Writer) Shielding(root string) *Writer {
-	w.shield = shield{root, map[int]stay{}}
-	return w
-}
-
 // Shield makes the shield if it does not exist, and moves the current tasks of the root into it.
 func (w *Writer) Shield() (Shield, error) {
 	w.mu.Lock()
@@ -75,7 +63,7 @@ func (w *Writer) Shield() (Shield, error) {
 	switch {
 	case !possible:
 		return Shield{}, errors.New("there is no cpuset hierarchy apart from the cpu controller's")
-	case w.tasks == nil:
+	case w.Tasks == nil:
 		return Shield{}, errNoTasks
 	case w.Held():
 		return Shield{}, errors.New("writing is held")
@@ -106,7 +94,7 @@ func shieldHint(err error) string {
 
 // shieldGroup is the path of the shield, and whether there can be one.
 func (w *Writer) shieldGroup() (group string, possible bool) {
-	return path.Join(w.shield.root, shieldName), w.shield.root != "" && w.tree.CPUSetsSeparate()
+	return path.Join(w.Root, shieldName), w.Root != "" && w.tree.CPUSetsSeparate()
 }
 
 // makeShield makes the group, or takes over one that a former agent left, possibly before it had CPUs. The result is
@@ -128,21 +116,21 @@ func (w *Writer) makeShield(group string) (Shield, error) {
 
 // fill moves the threads of the root that can be moved.
 func (w *Writer) fill(group string) error {
-	all, err := w.tree.CPUs(w.shield.root)
+	all, err := w.tree.CPUs(w.Root)
 	if err != nil {
 		return err
 	}
-	tids, err := w.tree.CPUSetThreads(w.shield.root)
+	tids, err := w.tree.CPUSetThreads(w.Root)
 	if err != nil {
 		return err
 	}
-	before := w.shield.stays
-	w.shield.stays = map[int]stay{}
+	before := w.stays
+	w.stays = map[int]stay{}
 	var denied refusals
 	for _, tid := range tids {
 		at, stayed := before[tid]
 		if !stayed || w.now().Sub(at.since) >= tryAgain {
-			free, err := w.tasks.RunsOn(tid, all)
+			free, err := w.Tasks.RunsOn(tid, all)
 			if err == nil && free {
 				err = w.tree.MoveCPUSetThread(group, tid)
 			}
@@ -154,12 +142,12 @@ func (w *Writer) fill(group string) error {
 			}
 			at = stay{w.now(), err}
 		}
-		w.shield.stays[tid] = at
+		w.stays[tid] = at
 		if errors.Is(at.err, fs.ErrPermission) { // EINVAL is normal for kernel threads
 			denied.add(tid, at.err)
 		}
 	}
-	return denied.error(w.tasks)
+	return denied.error(w.Tasks)
 }
 
 // isStuck says whether an error concerns only this thread, and others may be moved: the kernel binds the thread, or the
@@ -234,7 +222,7 @@ func (w *Writer) unshield() []plan.Result {
 			err = fmt.Errorf("%s is in it: %w", below[0].Path, err)
 			break
 		}
-		w.sleep(wait)
+		w.Sleep(wait)
 	}
 	c := plan.Change{Cgroup: workload.ID{Path: group, Inode: inode}, Knob: plan.Shield,
 		From: plan.Number(int64(moved)), To: plan.Number(0),
@@ -253,7 +241,7 @@ func (w *Writer) empty(group string) (moved int, err error) {
 	}
 	var stuck refusals
 	for _, tid := range tids {
-		switch err := w.tree.MoveCPUSetThread(w.shield.root, tid); {
+		switch err := w.tree.MoveCPUSetThread(w.Root, tid); {
 		case err == nil:
 			moved++
 		case errors.Is(err, syscall.ESRCH):
@@ -263,5 +251,5 @@ func (w *Writer) empty(group string) (moved int, err error) {
 			return moved, err
 		}
 	}
-	return moved, stuck.error(w.tasks)
+	return moved, stuck.error(w.Tasks)
 }

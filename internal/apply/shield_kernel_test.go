@@ -86,7 +86,9 @@ func (s *shielded) shielder(dir string) *Writer {
 	j, err := journal.Open(dir, "boot", time.Now)
 	s.must(err)
 	s.t.Cleanup(func() { j.Close() })
-	return New(s.tree, j, time.Now).Over(&task.Kernel{}).Shielding(s.pod.Path)
+	w := New(s.tree, j, time.Now)
+	w.Tasks, w.Root = &task.Kernel{}, s.pod.Path
+	return w
 }
 
 func (s *shielded) in(group string) []int {

@@ -30,12 +30,6 @@ type Tasks interface {
 	Passed(error) bool
 }
 
-// Over lets the writer set knobs of tasks.
-func (w *Writer) Over(t Tasks) *Writer {
-	w.tasks = t
-	return w
-}
-
 // attribute is one knob of tasks.
 type attribute struct {
 	base plan.Value // the value read while it is not set
@@ -126,7 +120,7 @@ func (w *Writer) setTasks(c plan.Change) plan.Result {
 	if c.Restore && !claimed {
 		return w.result(c, plan.Skipped, c.From, errNotOurs)
 	}
-	a, err := attributeOf(w.tasks, c.Knob)
+	a, err := attributeOf(w.Tasks, c.Knob)
 	if err == nil && !c.Restore {
 		err = w.claimTasks(c)
 	}
@@ -148,7 +142,7 @@ func (w *Writer) setTasks(c plan.Change) plan.Result {
 func (w *Writer) walk(a attribute, c plan.Change, replaced func(plan.Value) bool) (set int, err error) {
 	for range walks {
 		before := set
-		err = a.each(w.tree, w.tasks, c.Cgroup.Path, func(tid int, held plan.Value) error {
+		err = a.each(w.tree, w.Tasks, c.Cgroup.Path, func(tid int, held plan.Value) error {
 			if held == c.To || !replaced(held) {
 				return nil
 			}
@@ -190,11 +184,11 @@ func (w *Writer) claimTasks(c plan.Change) error {
 
 // inTasks says whether a task of a group has a value of ours.
 func (w *Writer) inTasks(e journal.Entry) (found plan.Value, ours bool) {
-	a, err := attributeOf(w.tasks, e.Knob)
+	a, err := attributeOf(w.Tasks, e.Knob)
 	if err != nil || w.identify(e.ID, e.Knob) != nil {
 		return "", false
 	}
-	_ = a.each(w.tree, w.tasks, e.Path, func(_ int, held plan.Value) error { // an error leaves out tasks only
+	_ = a.each(w.tree, w.Tasks, e.Path, func(_ int, held plan.Value) error { // an error leaves out tasks only
 		if e.Ours(held) && held != a.base {
 			found, ours = held, true
 		}

@@ -94,7 +94,7 @@ func tasked(t *testing.T) (*node, *fakeTasks, map[string]string) {
 	n.tree, err = cgroup.Detect(crowd{n.k, tasks})
 	n.must(err)
 	n.start()
-	n.w.Over(f)
+	n.w.Tasks = f
 	return n, f, tasks
 }
 
@@ -115,7 +115,7 @@ func TestSlicesOfAGroup(t *testing.T) {
 	n.do(n.slice("/pod", "5ms"), plan.Applied)
 	f.want(t, map[int]time.Duration{1: 5 * ms, 2: 5 * ms, 3: 5 * ms, 4: 0, 5: -1, 6: 20 * ms})
 	n.start() // after a crash
-	n.w.Over(f)
+	n.w.Tasks = f
 	e := n.j.Entries()[0]
 	if held, ours := n.w.InFile(e); held != "5ms" || !ours {
 		t.Errorf("stands %s, ours %v", held, ours)
@@ -136,7 +136,7 @@ func TestSlicesAfterACrash(t *testing.T) {
 	n.must(n.j.Intend(n.id("/pod"), plan.Slice, "5ms"))
 	f.slices[1] = 5 * ms
 	n.start()
-	n.w.Over(f)
+	n.w.Tasks = f
 	n.w.Restore(nil, false)
 	f.want(t, before)
 	n.wantIdempotent()
@@ -198,7 +198,7 @@ func TestTasksOfAGroupThatIsGone(t *testing.T) {
 	n.k.RemoveGroup("/pod/a")
 	n.do(stale, plan.Gone)
 	n.wantIdempotent()
-	n.w.Over(nil)
+	n.w.Tasks = nil
 	n.do(n.slice("/pod/b", "3ms"), plan.Refused)
 	f.want(t, map[int]time.Duration{1: 3 * ms, 2: 3 * ms, 3: 0, 4: 0, 5: -1, 6: 20 * ms})
 	if left := n.j.Entries(); len(left) > 0 {

@@ -192,7 +192,9 @@ func (w *World) open() (*apply.Writer, []journal.Entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return apply.New(tree, j, w.Kernel.Now).Sleeping(func(time.Duration) {}), j.Entries(), nil
+	writer := apply.New(tree, j, w.Kernel.Now)
+	writer.Sleep = func(time.Duration) {}
+	return writer, j.Entries(), nil
 }
 
 // begin makes the agent.
