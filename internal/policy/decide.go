@@ -55,7 +55,7 @@ func (s *State) Decide(in Input) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in)
-	s.sums = sumsOf(pods).with(s.sums)
+	s.sums.pool = poolOf(pods)
 	in.Node = s.sums.off(in.Node)
 	out.Node = in.Node
 	raisable := demand(in, pods)

@@ -145,7 +145,7 @@ func (m *memory) charge(now time.Time, before, after cpu.Bandwidth) {
 // throttled, for then the pool was empty.
 func (m *memory) observeSaved(u sample.Usage, b cpu.Bandwidth) {
 	switch {
-	case u.Periods > 0 && u.Throttled == u.Periods:
+	case throttledThroughout(u):
 		m.saved = 0
 	case u.Periods > 0 || u.Elapsed() >= b.Period:
 		m.saved = b.Burst

@@ -62,11 +62,11 @@ func (n Node) State() NodeState {
 	return NodeIdle
 }
 
-// sumsOf adds up the use of starts above their quotas, and the part of the machine outside the share pool: the CPUs
+// poolOf adds up the use of starts above their quotas, and the part of the machine outside the share pool: the CPUs
 // that classes LSE and LSR reserve, and their use of them. Offline work counts as use unless the kernel verifiably
 // deprioritizes it: only then is its CPU time available to others.
-func sumsOf(pods []podCandidates) sums {
-	var r sums
+func poolOf(pods []podCandidates) pool {
+	var r pool
 	for _, p := range pods {
 		r.starts += p.startUse()
 		for _, u := range p.containers {

@@ -84,7 +84,7 @@ func TestSharePool(t *testing.T) {
 		{"offline work that nothing holds back counts", of(workload.ClassBE, false, 0, 3), 16, 10},
 		{"offline work that is kept behind does not", of(workload.ClassBE, true, 0, 3), 16, 7},
 	} {
-		got := sumsOf([]podCandidates{{containers: []*candidate{c.u}}}).off(n)
+		got := poolOf([]podCandidates{{containers: []*candidate{c.u}}}).off(n)
 		if math.Abs(got.Capacity-c.capacity) > 1e-9 || math.Abs(got.Used-c.used) > 1e-9 {
 			t.Errorf("%s: %v of %v CPUs, want %v of %v", c.name, got.Used, got.Capacity, c.used, c.capacity)
 		}

@@ -208,10 +208,15 @@ const (
 
 // need is what a refill of the candidate is for.
 func (u *candidate) need(now time.Time) tenant.Need {
-	switch {
-	case u.Starting:
+	if u.Starting {
 		return tenant.Start
-	case u.m.throttledPeriods.limitTooLow(now):
+	}
+	return u.m.need(now)
+}
+
+// need is what a refill of a group is for that is not in its start.
+func (m *memory) need(now time.Time) tenant.Need {
+	if m.throttledPeriods.limitTooLow(now) {
 		return tenant.TooLow
 	}
 	return tenant.Ordinary

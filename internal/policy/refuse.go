@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"plimsoll/internal/plan"
-	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
 
@@ -21,11 +20,8 @@ func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, b Batch) bool 
 	if m == nil || now.Sub(m.started) < NodeSpan || t.At.Before(m.refilled) {
 		return false
 	}
-	need, of := tenant.Ordinary, m.owner.Tenant()
-	if m.throttledPeriods.limitTooLow(now) {
-		need = tenant.TooLow
-	}
-	if s.writes.Affords(now, of, need, b[of]) {
+	of := m.owner.Tenant()
+	if s.writes.Affords(now, of, m.need(now), b[of]) {
 		b[of]++
 		return false
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"plimsoll/internal/tenant"
-	"plimsoll/internal/workload"
 )
 
 // guard cuts the demands to what the node can spare, and takes raises back when it is overloaded.
@@ -32,7 +31,7 @@ func (s *State) guard(in Input, units []*candidate, out *Output) {
 			u.deny(state.words() + ": no raise")
 		}
 	}
-	s.sums.above, s.sums.granted, s.sums.over, s.sums.tenants = 0, 0, 0, map[string]float64{}
+	s.sums.aboveLimits = aboveLimits{tenants: map[string]float64{}}
 	for _, u := range units {
 		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
 		s.sums.above += u.above()
@@ -67,14 +66,13 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 			raised, above = append(raised, u), append(above, excess{u.owner.Namespace, u.above()})
 		}
 	}
-	picked := shed(lasting, above, sum(s.relief))
-	if in.Now.Sub(s.overload) >= time.Second {
-		picked = all(len(raised))
-	}
-	for _, i := range picked {
-		u := raised[i]
+	picked, all := shed(lasting, above, sum(s.relief)), in.Now.Sub(s.overload) >= time.Second
+	for i, u := range raised {
+		if !all && !slices.Contains(picked, i) {
+			continue
+		}
 		if u.m.wait.Ready(in.Now) {
-			u.m.wait.hit(in.Now)
+			u.m.wait.Hit(in.Now, time.Second, time.Minute)
 			s.relief = append(s.relief, relief{u.ID, u.owner.Namespace, in.Now.Add(NodeSpan), above[i].above})
 		}
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
@@ -82,22 +80,9 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	}
 }
 
-func all(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
-}
-
 func (s *State) expire(now time.Time) {
 	over := func(r relief) bool { return !now.Before(r.until) }
 	s.relief, s.refills = slices.DeleteFunc(s.relief, over), slices.DeleteFunc(s.refills, over)
-}
-
-// of selects the entries of one group.
-func of(id workload.ID, list []relief) []relief {
-	return slices.DeleteFunc(slices.Clone(list), func(r relief) bool { return r.of != id })
 }
 
 func sum(list []relief) float64 {
@@ -126,7 +111,11 @@ func grant(n Node, units []*candidate, refills []relief, endsThrottles bool) {
 		if u.quota > u.Disk.Quota {
 			if endsThrottles && !u.raised() {
 				above += u.beyond(u.quota)
-				granted -= sum(of(u.ID, refills))
+				for _, r := range refills {
+					if r.of == u.ID {
+						granted -= r.cpus
+					}
+				}
 			}
 			raising = append(raising, u)
 			claims = append(claims, tenant.Claim{Weight: u.weight(), Want: u.excess(u.quota)})

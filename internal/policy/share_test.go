@@ -105,7 +105,7 @@ func TestStartInAPodCountsOnce(t *testing.T) {
 		{"the same limit", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(50*ms, time.Second)}}, 0.5},
 		{"a limit of the pod alone", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(cpu.Unlimited, time.Second)}}, 0.5},
 	} {
-		if got := sumsOf([]podCandidates{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
+		if got := poolOf([]podCandidates{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v CPUs, want %v", c.name, got, c.want)
 		}
 	}

@@ -171,24 +171,28 @@ func (s *State) Wrote(writes int, took time.Duration) { s.writes.Took(writes, to
 
 // sums are sums over all groups in the last full turn, for the turns of single pods.
 type sums struct {
-	reserved    float64            // CPUs that are not the share pool's
-	reservedUse float64            // CPUs in use that do not count against it
-	above       float64            // CPUs that raised groups use above their limits
-	granted     float64            // CPUs that are granted already
-	starts      float64            // CPUs that starts use above their quotas
-	over        float64            // CPUs that groups use above their limits, raised or not
-	tenants     map[string]float64 // CPUs that each tenant's groups use above their limits, or may use
+	pool
+	aboveLimits
 }
 
-// with is r with what guard adds up, as the last turn left it.
-func (r sums) with(last sums) sums {
-	r.above, r.granted, r.over, r.tenants = last.above, last.granted, last.over, last.tenants
-	return r
+// pool is what divides the machine into its share pool and the rest.
+type pool struct {
+	reserved    float64 // CPUs that are not the share pool's
+	reservedUse float64 // CPUs in use that do not count against it
+	starts      float64 // CPUs that starts use above their quotas
+}
+
+// aboveLimits is the use and grants above limits, in CPUs, as guard adds them up.
+type aboveLimits struct {
+	above   float64            // that raised groups use
+	granted float64            // that are granted already
+	over    float64            // that groups use, raised or not
+	tenants map[string]float64 // that each tenant's groups use, or may use
 }
 
 // off reduces the machine to its share pool.
-func (r sums) off(n Node) Node {
-	n.Capacity, n.Used = max(0, n.Capacity-r.reserved), max(0, n.Used-r.reservedUse)
+func (p pool) off(n Node) Node {
+	n.Capacity, n.Used = max(0, n.Capacity-p.reserved), max(0, n.Used-p.reservedUse)
 	return n
 }
 
@@ -208,7 +212,7 @@ type memory struct {
 	phase            sample.Phase
 	ran              bool // used CPU in the window before, within a period
 	budget           budget
-	wait             backoff // after the guard took a raise back
+	wait             plan.Backoff // after the guard took a raise back
 	throttledAt      time.Time
 	everThrottled    bool
 	overdue          time.Time // when a waiting lowering was first postponed
@@ -244,11 +248,6 @@ type wholeView struct {
 func NewState() *State {
 	return &State{groups: map[workload.ID]*memory{}}
 }
-
-// backoff delays raises after the guard took one back.
-type backoff struct{ plan.Backoff }
-
-func (b *backoff) hit(now time.Time) { b.Hit(now, time.Second, time.Minute) }
 
 // candidate is one group during a turn.
 type candidate struct {
