@@ -189,28 +189,23 @@ func New(o Options) *Agent {
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
 	a.state.SampleBy(o.Seed)
-	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts}
-	a.risk.Totals = func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }
-	a.reader = observe.New(o.Tree, o.Host, o.Clock)
-	a.risk.Uses = func(group uint64) []int64 { return a.Events.Uses(group) }
+	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts,
+		Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) },
+		Uses:   func(group uint64) []int64 { return a.Events.Uses(group) }}
+	a.reader = observe.New(observe.Reader{Tree: o.Tree, Host: o.Host, Clock: o.Clock, Borrowed: o.DryRun,
+		Paused: a.paused, Failed: a.record.Unreadable, Yield: a.mu.Yield,
+		Extra: func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }})
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
 		Agent: services{a, &a.mu}})
 	a.share = a.cpus.Share
 	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log,
 		Reader: a.reader, Ledger: a.ledger, Scheduler: a.scheduler, Machine: o.Machine, Agent: services{a, &a.mu}})
-	a.reader.Borrowed, a.reader.Failed = o.DryRun, a.record.Unreadable
-	a.reader.Paused, a.reader.Yield = a.paused, a.mu.Yield
 	a.scheduler.Groups, a.scheduler.Changed = a.reader.Inodes, a.reader.StaleAll
-	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }
 	return a
 }
 
 // paused says whether a group is kept at its limit, whatever its strategy.
-func (a *Agent) paused(group string, now time.Time) bool {
-	return a.Pauses.Paused(group, now) || a.resizes.Paused(group, now) ||
-		a.scheduler.InForce() || a.otherScheduler.Name() != "" ||
-		a.colocation.Suppresses(group) && !a.share(group).Unlimited
-}
+func (a *Agent) paused(group string, now time.Time) bool { return a.whyPaused(group, now) != "" }
 
 // gather is for how long events are collected before a turn: the start of a container causes several of them, and a
 // program that writes limits without end must cost a bounded number of turns.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -127,29 +128,29 @@ func (a *Agent) why(path, decided string, now time.Time) string {
 	switch g := a.at(path); {
 	case g == nil:
 	case atLimit && g.Paused:
-		return before + a.whyAtLimit(g, now)
+		return before + cmp.Or(a.whyPaused(path, now), "kept at the limit: a resize of its pod is under way")
 	case decided == "" && !g.Class.Burstable():
 		return fmt.Sprintf("class %s: the limit is left alone", g.Class)
 	}
 	return decided
 }
 
-// whyAtLimit says why a group is kept at its limit.
-func (a *Agent) whyAtLimit(g *group, now time.Time) string {
-	_, released, paused := a.Pauses.Until(g.Path, now)
+// whyPaused says why a group is kept at its limit, whatever its strategy; "": it is not.
+func (a *Agent) whyPaused(group string, now time.Time) string {
 	switch {
-	case paused && released:
-		return "released: kept at the limit for another writer"
-	case paused:
+	case a.Pauses.Paused(group, now):
+		if _, released, _ := a.Pauses.Until(group, now); released {
+			return "released: kept at the limit for another writer"
+		}
 		return "paused: kept at the limit"
 	case a.scheduler.InForce():
 		return "kept at the limit: the scheduler of mechanism schedExt runs all tasks"
 	case a.otherScheduler.Name() != "":
 		return fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", a.otherScheduler.Name())
-	case a.resizes.Paused(g.Path, now):
+	case a.resizes.Paused(group, now):
 		return "kept at the limit: the container runtime is about to resize it"
-	case a.colocation.Suppresses(g.Path):
+	case a.colocation.Suppresses(group) && !a.share(group).Unlimited:
 		return "suppressed: offline work is kept at its limit"
 	}
-	return "kept at the limit: a resize of its pod is under way"
+	return ""
 }

@@ -99,15 +99,10 @@ type Reader struct {
 }
 
 // New makes a reader without groups.
-func New(tree *cgroup.Tree, host Host, clock func() time.Time) *Reader {
-	return &Reader{
-		Tree: tree, Host: host, Clock: clock, started: clock(),
-		groups: map[workload.ID]*Group{}, paths: map[string]workload.ID{}, starts: startBudgets{},
-		Paused: func(string, time.Time) bool { return false },
-		Extra:  func(uint64) cpu.Counters { return cpu.Counters{} },
-		Failed: func(*Group, error) {},
-		Yield:  func() {},
-	}
+func New(r Reader) *Reader {
+	r.started, r.starts = r.Clock(), startBudgets{}
+	r.groups, r.paths = map[workload.ID]*Group{}, map[string]workload.ID{}
+	return &r
 }
 
 // Groups returns all groups, by identity. The caller must not modify the map.

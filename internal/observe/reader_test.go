@@ -12,6 +12,13 @@ import (
 	"plimsoll/internal/workload"
 )
 
+// newReader is a reader whose agent does nothing.
+func newReader(tree *cgroup.Tree, clock func() time.Time) *Reader {
+	return New(Reader{Tree: tree, Clock: clock, Yield: func() {}, Failed: func(*Group, error) {},
+		Paused: func(string, time.Time) bool { return false },
+		Extra:  func(uint64) cpu.Counters { return cpu.Counters{} }})
+}
+
 // TestScopeOfAContainer: a scope has the strategy and the declared limit of its container; where systemd has rounded that, what
 // its file holds is its limit, and nothing else is declared.
 func TestScopeOfAContainer(t *testing.T) {
@@ -31,7 +38,7 @@ func TestScopeOfAContainer(t *testing.T) {
 		}
 		c := workload.Container{ID: workload.ID{Path: scope + "/container", Inode: 2}, Scope: workload.ID{Path: scope, Inode: 1},
 			Declared: declared, Strategy: strategy.Default()}
-		pod, _ := New(tree, nil, k.Now).ReadPod(k.Now(), workload.Pod{Containers: []workload.Container{c}})
+		pod, _ := newReader(tree, k.Now).ReadPod(k.Now(), workload.Pod{Containers: []workload.Container{c}})
 		if len(pod.Scopes) != 1 {
 			t.Fatalf("%+v", pod)
 		}
@@ -57,7 +64,7 @@ func TestLearn(t *testing.T) {
 		"a refill":      {plan.Change{Knob: plan.Burst, Refill: true}, "5ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
 		"a weight":      {plan.Change{Knob: plan.Weight}, "7", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
 	} {
-		r := New(nil, nil, time.Now)
+		r := newReader(nil, time.Now)
 		g := &Group{DiskAt: time.Unix(1000, 0), Disk: cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}}
 		r.groups[id], c.change.Cgroup = g, id
 		r.Learn([]plan.Result{{Change: c.change, Outcome: plan.Applied, InForce: c.held}})

@@ -8,7 +8,7 @@ import (
 // TestInStep: whenever a group was read, it is due at an instant that all have in common, and not later than
 // wanted.
 func TestInStep(t *testing.T) {
-	r := New(nil, nil, func() time.Time { return time.Unix(1000, 0) })
+	r := newReader(nil, func() time.Time { return time.Unix(1000, 0) })
 	for _, c := range []struct{ now, d, want time.Duration }{
 		{0, LookEvery, LookEvery},
 		{ms, LookEvery, LookEvery},
