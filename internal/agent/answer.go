@@ -52,7 +52,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 	results := a.write(a.ledger.Plan(now, out.Intents))
 	a.state.Wrote(len(results), a.Clock().Sub(begin))
 	a.record.Results(results)
-	a.booked(now, out, results, false)
+	a.recordBandwidth(now, out, results, false)
 	a.refilled(throttles, results)
 	a.subscription.foreseen = append(a.subscription.foreseen, out.Later...)
 	a.scheduleAnswered(now, out)

@@ -22,7 +22,8 @@ type Turn struct {
 //
 // A turn over many groups takes long, and yields to AnswerThrottles again and again. For a pod that was answered
 // meanwhile the answer counts: an older reading is not recorded (policy.State.Decide), a decision from before a refill
-// is not carried out in the same period (refilledSince), and the answer says when the pod is read again (booked).
+// is not carried out in the same period (refilledSince), and the answer says when the pod is read again
+// (recordBandwidth).
 func (a *Agent) Tick(now time.Time) Turn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,7 +38,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	in, gone := a.read(now)
 	decided := a.decide(now, in)
 	results := a.do(now, gone, decided, a.plan(now, decided))
-	a.tell(now, decided, results)
+	a.recordTurn(now, decided, results)
 	return Turn{Results: results, Next: a.schedule(now, decided.bandwidth)}
 }
 
@@ -50,7 +51,7 @@ func (a *Agent) Plan(now time.Time) (changes []plan.Change, next time.Time) {
 	decided := a.decide(now, in)
 	changes = a.plan(now, decided)
 	a.note()
-	a.tell(now, decided, nil)
+	a.recordTurn(now, decided, nil)
 	return changes, a.schedule(now, decided.bandwidth)
 }
 
@@ -155,8 +156,8 @@ func (a *Agent) learn(begin time.Time, results []plan.Result) {
 	a.reader.Learn(results)
 }
 
-// tell records the decisions, and the results for the decider of each file.
-func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
+// recordTurn records the decisions, and the results for the decider of each file.
+func (a *Agent) recordTurn(now time.Time, d decided, results []plan.Result) {
 	var bandwidth, colocation, cpus []plan.Result
 	for _, r := range results {
 		switch key := r.Change.Key(); {
@@ -172,15 +173,15 @@ func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
 		}
 	}
 	a.record.Results(results)
-	a.booked(now, d.bandwidth, bandwidth, true)
+	a.recordBandwidth(now, d.bandwidth, bandwidth, true)
 	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now), a.Bounded)
 	a.colocation.Done(d.colocation, colocation)
 	a.cpus.Done(now, d.cpus, cpus)
 }
 
-// booked records the decisions on bandwidth and their results, and sets how often the groups are read. A whole turn
-// yields, and leaves that as it is for pods that were answered meanwhile.
-func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result, whole bool) {
+// recordBandwidth records the decisions on bandwidth and their results, and sets how often the groups are read. A whole
+// turn yields, and leaves that as it is for pods that were answered meanwhile.
+func (a *Agent) recordBandwidth(now time.Time, out policy.Output, results []plan.Result, whole bool) {
 	a.record.Decisions(out.Kinds)
 	for _, v := range out.Views {
 		if whole {
