@@ -23,6 +23,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -273,25 +274,17 @@ func (w *Writer) rewritten(c plan.Change, err error, held plan.Value, lookErr er
 
 // normal brings the values of a change into canonical form, and sets its range if it has none.
 func normal(c plan.Change) (plan.Change, error) {
-	out := c
-	var err, sum error
-	out.From, err = canonical(c.Knob, c.From)
-	sum = errors.Join(sum, err)
-	out.To, err = canonical(c.Knob, c.To)
-	if sum = errors.Join(sum, err); sum != nil {
-		return c, sum
+	from, err1 := canonical(c.Knob, c.From)
+	to, err2 := canonical(c.Knob, c.To)
+	if err := errors.Join(err1, err2); err != nil {
+		return c, err
 	}
-	lo, hi := out.From, out.To
+	lo, hi := from, to
 	if sign, _ := order(c.Knob, lo, hi); sign > 0 {
 		lo, hi = hi, lo
 	}
-	if out.Min == "" {
-		out.Min = lo
-	}
-	if out.Max == "" {
-		out.Max = hi
-	}
-	return out, nil
+	c.From, c.To, c.Min, c.Max = from, to, cmp.Or(c.Min, lo), cmp.Or(c.Max, hi)
+	return c, nil
 }
 
 // claim makes sure that the journal has the original value of the file, and that the new value is in the claimed range.

@@ -42,8 +42,9 @@ const shieldName = "plimsoll-shield"
 // all forks and exits on the machine share (cgroup_threadgroup_rwsem).
 const tryAgain = time.Minute
 
-// stay is when a thread was found to stay in the root, and the kernel's error if it refused to move it.
+// stay is a thread that stays where it is: since when, and the kernel's error if it refused to move the thread.
 type stay struct {
+	tid   int
 	since time.Time
 	err   error
 }
@@ -126,7 +127,7 @@ func (w *Writer) fill(group string) error {
 	}
 	before := w.stays
 	w.stays = map[int]stay{}
-	var denied refusals
+	var denied []stay
 	for _, tid := range tids {
 		at, stayed := before[tid]
 		if !stayed || w.now().Sub(at.since) >= tryAgain {
@@ -140,14 +141,14 @@ func (w *Writer) fill(group string) error {
 			case err != nil && !isStuck(err):
 				return err
 			}
-			at = stay{w.now(), err}
+			at = stay{tid, w.now(), err}
 		}
 		w.stays[tid] = at
 		if errors.Is(at.err, fs.ErrPermission) { // EINVAL is normal for kernel threads
-			denied.add(tid, at.err)
+			denied = append(denied, at)
 		}
 	}
-	return denied.error(w.Tasks)
+	return w.immovable(denied)
 }
 
 // isStuck says whether an error concerns only this thread, and others may be moved: the kernel binds the thread, or the
@@ -156,29 +157,17 @@ func isStuck(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrPermission)
 }
 
-// refusals counts threads that cannot be moved.
-type refusals struct {
-	n     int
-	first int // thread id
-	err   error
-}
-
-func (r *refusals) add(tid int, err error) {
-	if r.n++; r.n == 1 {
-		r.first, r.err = tid, err
-	}
-}
-
-// error is nil if there are no refusals.
-func (r *refusals) error(tasks Tasks) error {
-	if r.n == 0 {
+// immovable is an error that names threads that cannot be moved; nil: there are none.
+func (w *Writer) immovable(threads []stay) error {
+	if len(threads) == 0 {
 		return nil
 	}
-	name := ""
-	if tasks != nil {
-		name = tasks.Name(r.first)
+	name, first := "", threads[0]
+	if w.Tasks != nil {
+		name = w.Tasks.Name(first.tid)
 	}
-	return fmt.Errorf("threads that cannot be moved: %d, the first is %d (%s): %w", r.n, r.first, name, r.err)
+	return fmt.Errorf("threads that cannot be moved: %d, the first is %d (%s): %w",
+		len(threads), first.tid, name, first.err)
 }
 
 // Shielded says whether there is a shield, of this agent or another, and how many tasks are in it. It changes nothing.
@@ -239,17 +228,17 @@ func (w *Writer) empty(group string) (moved int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var stuck refusals
+	var stuck []stay
 	for _, tid := range tids {
 		switch err := w.tree.MoveCPUSetThread(w.Root, tid); {
 		case err == nil:
 			moved++
 		case errors.Is(err, syscall.ESRCH):
 		case isStuck(err):
-			stuck.add(tid, err)
+			stuck = append(stuck, stay{tid: tid, err: err})
 		default:
 			return moved, err
 		}
 	}
-	return moved, stuck.error(w.Tasks)
+	return moved, w.immovable(stuck)
 }

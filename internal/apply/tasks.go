@@ -184,16 +184,15 @@ func (w *Writer) claimTasks(c plan.Change) error {
 
 // inTasks says whether a task of a group has a value of ours.
 func (w *Writer) inTasks(e journal.Entry) (found plan.Value, ours bool) {
-	a, err := attributeOf(w.Tasks, e.Knob)
-	if err != nil || w.identify(e.ID, e.Knob) != nil {
+	if w.identify(e.ID, e.Knob) != nil {
 		return "", false
 	}
-	_ = a.each(w.tree, w.Tasks, e.Path, func(_ int, held plan.Value) error { // an error leaves out tasks only
-		if e.Ours(held) && held != a.base {
-			found, ours = held, true
+	counts, _ := ReadTasks(w.tree, w.Tasks, e.Path, e.Knob) // an error leaves out tasks only
+	for held := range counts {
+		if e.Ours(held) && held != e.Knob.Unset() {
+			found, ours = max(found, held), true
 		}
-		return nil
-	})
+	}
 	return found, ours
 }
 
