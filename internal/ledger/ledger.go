@@ -133,13 +133,10 @@ const (
 	// lostAfter is how long the owner may take to write a value after declaring it, before it is lost.
 	lostAfter = 3 * time.Second
 	// undoneBefore is how long before declaring a value its owner may have written it. A refill since then may have
-	// undone that write: on a write of the burst, the kernel reads the quota before it takes the mutex
-	// (kernel/sched/core.c, tg_set_cfs_burst), so a refill that overlaps the write of a quota sets the old quota again.
+	// undone that write (apply/undone.go).
 	undoneBefore = 5 * time.Second
-	// backWithin is how long after a write of ours a burst that it replaced may be found in the file again: on a write
-	// of the quota, the kernel reads the burst before it takes the mutex (kernel/sched/core.c, tg_set_cfs_quota and
-	// cpu_max_write), so an owner's write that overlaps ours sets the old burst again. It may wait for a CPU in
-	// between, and the files of an idle group are read once a minute.
+	// backWithin is how long after a write of ours a burst that it replaced may be found in the file again
+	// (apply/back.go): an owner's write may wait for a CPU, and the files of an idle group are read once a minute.
 	backWithin = 2 * time.Minute
 )
 
@@ -151,8 +148,8 @@ type Entry struct {
 	InFile   plan.Value    // what the file held at the last sight
 	Intended plan.Value    // the last intent, or the baseline while a restore is pending
 	By       plan.Priority // the priority of the intent that claims the file
-	Retry    Backoff       // after writes that were refused or overwritten
-	Return   Backoff       // after restores that were refused
+	Retry    plan.Backoff  // after writes that were refused or overwritten
+	Return   plan.Backoff  // after restores that were refused
 	Problem  string        // why the last write, or restore, was refused
 	Resets   int64         // times that the owner put its value back over ours
 	Refused  int64         // writes that were refused or overwritten

@@ -1,9 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"plimsoll/internal/plan"
@@ -79,7 +79,7 @@ func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key
 			continue
 		}
 		if !e.Leaving {
-			e.Leaving, e.Problem, e.Return = true, "", Backoff{}
+			e.Leaving, e.Problem, e.Return = true, "", plan.Backoff{}
 		}
 		e.intend(e.Baseline)
 		needed := key.Knob == plan.IdentitySysctl && identities // without it no identity can be restored
@@ -126,9 +126,8 @@ func (l *Ledger) list(of func(plan.Key, *Entry) bool) []plan.Key {
 			list = append(list, key)
 		}
 	}
-	sort.Slice(list, func(i, j int) bool {
-		a, b := list[i], list[j]
-		return a.Path < b.Path || a.Path == b.Path && (a.Knob < b.Knob || a.Knob == b.Knob && a.Inode < b.Inode)
+	slices.SortFunc(list, func(a, b plan.Key) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Knob, b.Knob), cmp.Compare(a.Inode, b.Inode))
 	})
 	return list
 }
@@ -146,9 +145,9 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 		case plan.Refused, plan.Trampled:
 			switch {
 			case e.Leaving:
-				e.Return.hit(begun, e.knob)
+				e.delay(&e.Return, begun)
 			case r.Outcome == plan.Refused || e.Problem != "": // a single overwrite is no reason to back off
-				e.Retry.hit(begun, e.knob)
+				e.delay(&e.Retry, begun)
 			}
 			e.Refused++
 			e.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
@@ -184,15 +183,12 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 		e.tasks = map[plan.Value]int{r.InForce: 1}
 	}
 	if r.Outcome == plan.Clamped && !r.Change.Restore { // the intended value is retried with back-off
-		e.Retry.hit(begun, e.knob)
+		e.delay(&e.Retry, begun)
 	}
 	if r.InForce == e.Baseline || r.Change.Restore {
 		e.State, e.Leaving = Untouched, false
 	}
 }
-
-// Backoff delays writes of a file that another program writes too, or whose writes the kernel refuses.
-type Backoff struct{ plan.Backoff }
 
 // For CPUs the first gap is longer than the kubelet's reconcile period (10 s, cpuManagerReconcilePeriod), so that a
 // kubelet that writes in every period makes the gap grow.
@@ -201,8 +197,9 @@ const (
 	firstCPUsGap, maxCPUsGap = 15 * time.Second, 10 * time.Minute
 )
 
-func (b *Backoff) hit(now time.Time, knob plan.Knob) {
-	if knob.OfCPUSet() {
+// delay delays writes of a file that another program writes too, or whose writes the kernel refuses.
+func (e *Entry) delay(b *plan.Backoff, now time.Time) {
+	if e.knob.OfCPUSet() {
 		b.Hit(now, firstCPUsGap, maxCPUsGap)
 		return
 	}

@@ -105,7 +105,7 @@ func TestRefusalOutlastsAResize(t *testing.T) {
 	for state, want := range map[State]plan.Blocked{Untouched: plan.Waiting, Ours: plan.Waiting, Lost: plan.Waiting, Foreign: plan.Free} {
 		l := in(state)
 		e := l.entries[key]
-		e.Retry.hit(t0, plan.Quota)
+		e.delay(&e.Retry, t0)
 		event := l.See(t0, key, Sight{InFile: wanted, Declared: wanted})
 		if got := e.Blocked(t0); event != Resized || got != want {
 			t.Errorf("%s: %q, blocked %q, want %q", state, event, got, want)

@@ -12,13 +12,6 @@ import (
 // undisturbed is how long a value of ours must stay in the file for its back-off to end.
 const undisturbed, undisturbedCPUs = 20 * time.Second, 2 * maxCPUsGap
 
-func patience(knob plan.Knob) time.Duration {
-	if knob.OfCPUSet() {
-		return undisturbedCPUs
-	}
-	return undisturbed
-}
-
 // See records an observation of a file, and says what happened to the file since the last one.
 func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 	e := l.entries[key]
@@ -98,8 +91,12 @@ func (e *Entry) adjust(s Sight) {
 
 // endBackoff ends the back-off once the intended value has been in the file for long.
 func (e *Entry) endBackoff(now time.Time, held plan.Value) {
-	if e.State == Ours && held == e.InFile && held == e.Intended && now.Sub(e.Since) >= patience(e.knob) {
-		e.Retry = Backoff{}
+	enough := undisturbed
+	if e.knob.OfCPUSet() {
+		enough = undisturbedCPUs
+	}
+	if e.State == Ours && held == e.InFile && held == e.Intended && now.Sub(e.Since) >= enough {
+		e.Retry = plan.Backoff{}
 	}
 }
 
@@ -112,7 +109,7 @@ func (e *Entry) see(now time.Time, s Sight) Event {
 		return CameBack
 	case e.State == Foreign:
 		if owners || s.Declared == "" && s.InFile == e.Baseline {
-			return e.resized(s.InFile, Backoff{})
+			return e.resized(s.InFile, plan.Backoff{})
 		}
 		return e.reportForeign(now)
 	case e.Ours() && s.InFile == e.Wrote && s.InFile == s.Next && s.InFile != s.Declared:
@@ -124,7 +121,7 @@ func (e *Entry) see(now time.Time, s Sight) Event {
 	case e.Ours() && s.InFile == e.Baseline:
 		e.State = Untouched
 		e.Resets++
-		e.Retry.hit(now, e.knob)
+		e.delay(&e.Retry, now)
 		return Reset
 	case e.State == Untouched && s.Sheds && s.InFile.Within(e.Baseline):
 		return None
@@ -181,7 +178,7 @@ func (e *Entry) settled() {
 }
 
 // resized makes the value that the owner wrote the new baseline.
-func (e *Entry) resized(held plan.Value, retry Backoff) Event {
+func (e *Entry) resized(held plan.Value, retry plan.Backoff) Event {
 	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused,
 		refilled: e.refilled, InFile: e.InFile, Intended: e.Intended, By: e.By, knob: e.knob,
 		seen: e.seen, recent: e.recent}
