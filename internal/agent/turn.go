@@ -252,8 +252,13 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 	for _, g := range p.Containers {
 		pod.Containers = append(pod.Containers, see(g))
 	}
-	for _, s := range p.Scopes {
-		pod.Scopes = append(pod.Scopes, policy.Scope{Group: see(s.Group), Of: s.Of})
+	if len(p.Scopes) > 0 {
+		pod.Scopes = make(map[workload.ID]policy.Group, len(p.Scopes))
+	}
+	for _, g := range p.Containers {
+		if scope := p.Scopes[g.ID]; scope != nil {
+			pod.Scopes[g.ID] = see(scope)
+		}
 	}
 	if lost { // pause as before a resize, so that burst and raise do not conflict with the limit
 		for i := range pod.Containers { // with which pod and scopes pause

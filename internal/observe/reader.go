@@ -53,13 +53,9 @@ type Pod struct {
 	Namespace  string // "" if unknown
 	Ceiling    float64
 	Containers []*Group
-	Scopes     []Scope
-}
-
-// Scope is the parent group of a container's group that has the container's limit too (workload.Container).
-type Scope struct {
-	*Group
-	Of workload.ID // the container
+	// Scopes are the parent groups of containers' groups that have the container's limit too (workload.Container), by
+	// container.
+	Scopes map[workload.ID]*Group
 }
 
 // Reader reads the groups and keeps the last readings.
@@ -196,7 +192,10 @@ func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod, po
 	if g.Declared != nil && g.Declared.Bandwidth.Over(g.Disk.Period) != g.Disk.Quota {
 		g.Declared = nil
 	}
-	pod.Scopes = append(pod.Scopes, Scope{g, c.ID})
+	if pod.Scopes == nil {
+		pod.Scopes = map[workload.ID]*Group{}
+	}
+	pod.Scopes[c.ID] = g
 }
 
 // group reads one group if it is due; nil if it is gone or could never be read.

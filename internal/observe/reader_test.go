@@ -42,7 +42,7 @@ func TestScopeOfAContainer(t *testing.T) {
 		if len(pod.Scopes) != 1 {
 			t.Fatalf("%+v", pod)
 		}
-		if got := pod.Scopes[0]; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
+		if got := pod.Scopes[c.ID]; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
 			t.Errorf("quota %v: declared %+v, strategy %+v", quota, got.Declared, got.Strategy)
 		}
 	}

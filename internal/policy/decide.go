@@ -84,7 +84,7 @@ func (s *State) observe(in Input) []podCandidates {
 		ceiling := math.Min(p.Ceiling, podCeiling(pu.pod))
 		pu.containers = make([]*candidate, 0, len(p.Containers))
 		for _, c := range p.Containers {
-			scope := s.scope(in, p, c.ID, ceiling)
+			scope := s.candidate(in, p.Scopes[c.ID], owner, ceiling)
 			u := s.candidate(in, c, owner, math.Min(ceiling, podCeiling(scope)))
 			pu.containers = append(pu.containers, u)
 			if scope != nil {
@@ -100,16 +100,6 @@ func (s *State) observe(in Input) []podCandidates {
 	return pods
 }
 
-// scope makes the candidate of a container's scope, nil where it has none.
-func (s *State) scope(in Input, p Pod, container workload.ID, ceiling float64) *candidate {
-	for _, g := range p.Scopes {
-		if g.Of == container {
-			return s.candidate(in, g.Group, p.owner(), ceiling)
-		}
-	}
-	return nil
-}
-
 // podCeiling is the CPUs that a pod's quota allows its containers where the quota cannot be written.
 func podCeiling(pod *candidate) float64 {
 	if pod == nil || !pod.limit.Limited() || pod.QuotaBlocked == plan.Free || pod.QuotaBlocked == plan.NoTask {
@@ -118,7 +108,7 @@ func podCeiling(pod *candidate) float64 {
 	return pod.Disk.CPUs()
 }
 
-// candidate makes the candidate of a group, nil for a pod without a group.
+// candidate makes the candidate of a group; nil: a pod without a group, or a container without a scope.
 func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64) *candidate {
 	if g.Path == "" {
 		return nil

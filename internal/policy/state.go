@@ -48,7 +48,9 @@ type Pod struct {
 	Own        bool    // its limit applies to all its containers together (workload.Pod)
 	Namespace  string  // "" if unknown
 	Containers []Group
-	Scopes     []Scope // the scopes of containers that have one with a limit
+	// Scopes are the groups around those of containers that have the container's limit too (workload.Container), by
+	// container.
+	Scopes map[workload.ID]Group
 }
 
 // owner is whose the pod's groups are.
@@ -58,12 +60,6 @@ func (p Pod) owner() tenant.Owner {
 		o.Pod = p.Containers[0].Path
 	}
 	return o
-}
-
-// Scope is the group around that of a container, which has the container's limit too (workload.Container).
-type Scope struct {
-	Group
-	Of workload.ID // the container
 }
 
 // Input is everything that the decisions of a turn depend on.
