@@ -190,7 +190,7 @@ func (w *Writer) unjournalled(c plan.Change, e journal.Entry, why error) plan.Re
 	target := e.Target()
 	lowers, ok1 := order(c.Knob, c.To, c.From)
 	below, ok2 := order(c.Knob, target, c.From)
-	if c.Knob != plan.Quota && c.Knob != plan.Burst || !ok1 || !ok2 || lowers >= 0 || below >= 0 || !w.ours(e, c.From) {
+	if !c.Knob.OfBandwidth() || !ok1 || !ok2 || lowers >= 0 || below >= 0 || !w.ours(e, c.From) {
 		return w.result(c, plan.Refused, c.From, why)
 	}
 	c.To = target

@@ -318,18 +318,12 @@ func (r *Reader) Counters(g *Group, hadUsage bool) (cpu.Counters, error) {
 func (r *Reader) Learn(results []plan.Result) {
 	for _, x := range results {
 		g := r.groups[x.Change.Cgroup]
-		if g == nil || x.Change.Refill || x.Change.Knob != plan.Quota && x.Change.Knob != plan.Burst {
+		if g == nil || x.Change.Refill || !x.Change.Knob.OfBandwidth() {
 			continue
 		}
 		g.DiskAt = time.Time{}
 		g.MarkDue()
-		switch d, err := x.InForce.Time(); {
-		case err != nil:
-		case x.Change.Knob == plan.Burst:
-			g.Disk.Burst = d
-		default:
-			g.Disk.Quota = d
-		}
+		g.Disk, _ = x.Bandwidth(g.Disk)
 	}
 }
 

@@ -64,3 +64,24 @@ func TestValues(t *testing.T) {
 		t.Error("\"many\" is a number")
 	}
 }
+
+// TestResultBandwidth: a result tells of one of the two files, and of none that could not be read back.
+func TestResultBandwidth(t *testing.T) {
+	before := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
+	for _, c := range []struct {
+		knob  Knob
+		held  Value
+		want  cpu.Bandwidth
+		known bool
+	}{
+		{Quota, "80ms", cpu.Bandwidth{Quota: 80 * ms, Period: before.Period}, true},
+		{Burst, "20ms", cpu.Bandwidth{Quota: before.Quota, Period: before.Period, Burst: 20 * ms}, true},
+		{Quota, "", before, false},
+		{Slice, "1ms", before, false},
+	} {
+		got, known := Result{Change: Change{Knob: c.knob}, InForce: c.held}.Bandwidth(before)
+		if got != c.want || known != c.known {
+			t.Errorf("%s %q: %v, %v; want %v, %v", c.knob, c.held, got, known, c.want, c.known)
+		}
+	}
+}

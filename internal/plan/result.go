@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+)
 
 // Outcome is what became of an attempted write.
 type Outcome string
@@ -25,4 +29,19 @@ type Result struct {
 	InForce Value     `json:"in_force,omitempty"` // what the file held after the write
 	Err     string    `json:"error,omitempty"`    // why it failed
 	At      time.Time `json:"at"`                 // when
+}
+
+// Bandwidth is what a group's files hold after a change of the quota or burst, if they held b before; false: the value
+// in force is not known.
+func (r Result) Bandwidth(b cpu.Bandwidth) (cpu.Bandwidth, bool) {
+	d, err := r.InForce.Time()
+	switch {
+	case err != nil || !r.Change.Knob.OfBandwidth():
+		return b, false
+	case r.Change.Knob == Burst:
+		b.Burst = d
+	default:
+		b.Quota = d
+	}
+	return b, true
 }

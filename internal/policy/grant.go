@@ -123,16 +123,10 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 
 // took charges a successful write, whatever its reason: a rewrite, a restore or a repair refills the group, too.
 func (m *memory) took(begun time.Time, r plan.Result) {
-	after := m.inFile
-	if d, err := r.InForce.Time(); err != nil {
-		return
-	} else if r.Change.Knob == plan.Burst {
-		after.Burst = d
-	} else {
-		after.Quota = d
+	if after, known := r.Bandwidth(m.inFile); known {
+		m.charge(begun, m.inFile, after)
+		m.inFile = after
 	}
-	m.charge(begun, m.inFile, after)
-	m.inFile = after
 }
 
 // charge adds the grant of a write to the current period.
