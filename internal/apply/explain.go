@@ -3,13 +3,13 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"path"
 	"syscall"
 	"time"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
 )
 
 // minQuota is the smallest quota and period that the kernel accepts (kernel/sched/core.c, min_cfs_quota_period).
@@ -103,7 +103,7 @@ const dyingChild = "a child that was removed a moment ago may still count: try a
 // whyHierarchy finds the ancestor or child with which a quota conflicts. On v1 a group's quota may not exceed that of
 // its nearest limited ancestor, as a share of the period (kernel/sched/core.c, tg_cfs_schedulable_down).
 func (w *Writer) whyHierarchy(group string, want cpu.Bandwidth) string {
-	for parent := path.Dir(group); parent != "/" && parent != "."; parent = path.Dir(parent) {
+	for parent := range workload.Above(group) {
 		b, err := w.tree.Bandwidth(parent)
 		if err != nil || !b.Limited() {
 			continue

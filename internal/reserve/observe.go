@@ -43,7 +43,7 @@ func (s *State) survey(in Input, out *Output) *turn {
 	mine, ancestor := map[string]bool{}, map[string]bool{}
 	for _, c := range in.Containers {
 		mine[c.Path] = true
-		for _, p := range above(c.Path) {
+		for p := range workload.Above(c.Path) {
 			ancestor[p] = true
 		}
 	}
@@ -164,7 +164,7 @@ func (t *turn) unable(in Input, c Container) string {
 	case n.Blocked != plan.Free:
 		return "its owner has restored its CPUs: retried after a while"
 	}
-	for _, p := range above(c.Path) {
+	for p := range workload.Above(c.Path) {
 		if m := t.at[p]; m != nil && m.mine {
 			return "it is inside of " + p + ", which requests CPUs too"
 		}

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // fence carries out a change of a partition. The kernel makes one only where the groups above hand the CPUs down.
@@ -19,7 +21,7 @@ func (w *world) fence(c plan.Change, r plan.Result) plan.Result {
 		w.t.Fatalf("%+v, but there is %q", c, held)
 	}
 	if c.To == "root" {
-		for _, up := range append(above(c.Cgroup.Path), c.Cgroup.Path) {
+		for _, up := range append(slices.Collect(workload.Above(c.Cgroup.Path)), c.Cgroup.Path) {
 			if own := set(w.t, w.fences["exclusive "+up]); !w.effective(c.Cgroup.Path).Within(own) {
 				w.t.Fatalf("%s hands down %s, and %s is to have %s", up, own, c.Cgroup.Path, w.effective(c.Cgroup.Path))
 			}

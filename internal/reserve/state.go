@@ -2,7 +2,6 @@ package reserve
 
 import (
 	"maps"
-	"path"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
@@ -128,13 +127,4 @@ func (s *State) Decide(in Input) Output {
 	enableCPUSets(in, &out)
 	t.partition(in, &out)
 	return out
-}
-
-// above lists the groups above a path, without the root.
-func above(group string) []string {
-	var list []string
-	for at := path.Dir(group); at != "/" && at != "."; at = path.Dir(at) {
-		list = append(list, at)
-	}
-	return list
 }

@@ -2,6 +2,8 @@
 package workload
 
 import (
+	"iter"
+	"path"
 	"slices"
 
 	"plimsoll/internal/cpu"
@@ -146,6 +148,15 @@ func Refillable(pods []Pod) (undeclared, declared []ID) {
 		}
 	}
 	return undeclared, declared
+}
+
+// Above lists the groups above a group, the nearest first, without the root.
+func Above(group string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := path.Dir(group); at != "/" && at != "." && yield(at); {
+			at = path.Dir(at)
+		}
+	}
 }
 
 // Under says whether a group is below another one.
