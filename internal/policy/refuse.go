@@ -36,11 +36,11 @@ func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, b Batch) bool 
 // barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be
 // reported.
 func (u *candidate) barred(in Input, p *podCandidates) string {
-	switch left := u.m.budget.left(); {
+	switch left, why := u.m.budget.left(), p.unrefillable(u); {
 	case in.Held:
 		return "writing is held"
-	case !p.refillable(u):
-		return u.unrefillable()
+	case why != "":
+		return why
 	case u.Paused:
 		return WhyAtLimit
 	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
@@ -95,25 +95,18 @@ func (u *candidate) full(now time.Time) bool {
 	return u.m.currentPeriod(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
 }
 
-// refillable says whether a candidate may be refilled at all. A pod may if one of its containers may.
-func (p *podCandidates) refillable(u *candidate) bool {
-	if !u.isPod {
-		return u.Strategy.Policy.Quota() && u.Class.Burstable()
-	}
-	return slices.ContainsFunc(p.containers, func(c *candidate) bool {
-		return !c.Paused && c.Strategy.Policy.Quota() && c.Class.Burstable()
-	})
-}
-
-// unrefillable says why a candidate is none that is refilled.
-func (u *candidate) unrefillable() string {
+// unrefillable says why a candidate is never refilled, or "". A pod may be refilled if one of its containers may.
+func (p *podCandidates) unrefillable(u *candidate) string {
+	may := func(c *candidate) bool { return !c.Paused && p.unrefillable(c) == "" }
 	switch {
-	case u.isPod:
+	case u.isPod && !slices.ContainsFunc(p.containers, may):
 		return "no container of it may be refilled"
-	case !u.Class.Burstable():
-		return fmt.Sprintf("class %s", u.Class)
+	case !u.isPod && !u.Class.Burstable():
+		return "class " + string(u.Class)
+	case !u.isPod && !u.Strategy.Policy.Quota():
+		return "policy " + string(u.Strategy.Policy)
 	}
-	return fmt.Sprintf("policy %s", u.Strategy.Policy)
+	return ""
 }
 
 // covered says whether the candidate has saved up what a refill grants.
