@@ -124,21 +124,18 @@ func Choose(asked strategy.Mechanism, m Machine) (chosen strategy.Mechanism, why
 	if asked == strategy.MechanismNone || asked == "" {
 		return strategy.MechanismNone, "not requested"
 	}
-	missing := ""
+	missing, best := "", Verdict{Mechanism: strategy.MechanismNone, Why: "no mechanism is usable"}
 	for _, v := range Preflight(m) {
 		switch {
 		case v.Mechanism == asked && v.Usable:
 			return v.Mechanism, "requested: " + v.Why
 		case v.Mechanism == asked:
 			missing = fmt.Sprintf("%s is not usable (%s); ", asked, v.Why)
+		case v.Usable && !best.Usable && !onlyOnRequest(v.Mechanism):
+			best = Verdict{v.Mechanism, true, "the best here: " + v.Why}
 		}
 	}
-	for _, v := range Preflight(m) {
-		if v.Usable && !onlyOnRequest(v.Mechanism) {
-			return v.Mechanism, missing + "the best here: " + v.Why
-		}
-	}
-	return strategy.MechanismNone, missing + "no mechanism is usable"
+	return best.Mechanism, missing + best.Why
 }
 
 // idles sets cpu.idle, which locks the weight: the kubelet, which writes the weight of its QoS groups at its start

@@ -84,11 +84,6 @@ func (s *State) Resume(k KeptReceipts, now time.Time) error {
 	return nil
 }
 
-// forgetUnclaimed forgets experiments that were kept for groups that are not found.
-func (s *State) forgetUnclaimed(now time.Time) {
-	maps.DeleteFunc(s.unclaimed, func(_ workload.ID, k KeptReceipt) bool { return now.Sub(k.Unclaimed) > unclaimedFor })
-}
-
 // known says whether the settings of a group are known. A pod of which Kubernetes has said nothing yet has policy none.
 func known(settings strategy.Strategy) bool { return settings.Policy != strategy.None }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -47,7 +48,8 @@ func (s *State) Receipts() receipt.Figures { return s.receipts }
 
 // enrol begins and ends the experiments of the candidates, and adds up the spells that are over.
 func (s *State) enrol(in Input, pods []podCandidates) {
-	s.forgetUnclaimed(in.Now)
+	late := func(_ workload.ID, k KeptReceipt) bool { return in.Now.Sub(k.Unclaimed) > unclaimedFor }
+	maps.DeleteFunc(s.unclaimed, late)
 	each(pods, func(p *podCandidates, u *candidate) {
 		for _, o := range u.spells {
 			s.receipts.Add(o)
