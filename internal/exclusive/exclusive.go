@@ -102,7 +102,7 @@ type CPUs struct {
 // New makes the state of an agent that starts.
 func New(c CPUs) *CPUs {
 	if c.state = c.Options.state; c.state == nil {
-		c.state = reserve.NewState()
+		c.state = new(reserve.State)
 	}
 	c.since = map[workload.ID]int64{}
 	return &c

@@ -31,7 +31,7 @@ func TestIntentsByWhatIsLeftAlone(t *testing.T) {
 			Groups:     []Group{{ID: id("/p", 2)}, {ID: id("/p/a", 3)}, {ID: id("/x", 4), CPUs: topology.Set(), Baseline: topology.Set()}},
 			Containers: []Container{{ID: id("/p/a", 3), Request: 1, Limit: 1}}, Ancestors: []workload.ID{id("/", 1), id("/p", 2)}}
 		c.change(&in)
-		out := NewState().Decide(in)
+		out := new(State).Decide(in)
 		got := map[plan.Knob]int{}
 		for _, i := range out.Intents {
 			got[i.Knob]++
@@ -57,7 +57,7 @@ func TestWhoCannotHaveCPUsIsServedByThePool(t *testing.T) {
 			Groups: []Group{{ID: asks}, {ID: bound, CPUs: topology.Set()[:1], Baseline: topology.Set()[:1]}},
 			Containers: []Container{{ID: bound, Request: 2, Limit: 2, ByNode: true},
 				{ID: asks, Request: request, Limit: request, ByNode: true}}}
-		if out := NewState().Decide(in); len(out.Shares) != want {
+		if out := new(State).Decide(in); len(out.Shares) != want {
 			t.Errorf("of 4 CPUs, 2 of which are asked for in the pool, %v: %d shares, want %d (%v)", request, len(out.Shares), want, out.Refused)
 		}
 	}

@@ -93,11 +93,8 @@ type Output struct {
 	Waits      bool // a group keeps its CPUs until its quota is restored
 }
 
-// State remembers from turn to turn which CPUs containers have. It depends on its inputs only.
+// State remembers from turn to turn which CPUs containers have. It depends on its inputs only. The zero State has none.
 type State struct{ sets map[workload.ID]cpu.Set }
-
-// NewState makes an empty State.
-func NewState() *State { return &State{map[workload.ID]cpu.Set{}} }
 
 // Clone is an independent copy.
 func (s *State) Clone() *State { return &State{maps.Clone(s.sets)} }
