@@ -76,16 +76,13 @@ type Host interface {
 	Self() (used time.Duration, rss int64)
 }
 
-// Writer carries out changes.
+// Writer carries out changes, as apply.Writer says.
 type Writer interface {
-	// Claim does in advance what Do has to wait for the disk for. It may be called during a Do.
 	Claim([]plan.Change)
-	// Steps lists what Do makes of changes, in order. Do may be called for a part of them.
 	Steps([]plan.Change) []plan.Change
 	Do([]plan.Change) []plan.Result
 	Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result
 	TryRestore(filter func(journal.Entry) bool) []plan.Result
-	// RestoreAgain restores bursts again which owners' writes of the quota have put back since their restore.
 	RestoreAgain() []plan.Result
 	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
 	Forget(id workload.ID, knob plan.Knob) error
