@@ -141,8 +141,9 @@ type trust struct {
 // open says whether refills may be made.
 func (t *trust) open(now time.Time) bool { return t.misses < missesToDoubt || t.retry.Ready(now) }
 
-// learn records an effect, and says whether refills are given up because of it.
-func (t *trust) learn(now time.Time, of workload.ID, e Effect) (lost bool) {
+// learn records an effect, and returns the trust after it.
+func (t *trust) learn(now time.Time, of workload.ID, e Effect) Trust {
+	before, lost := t.report(), false
 	switch e {
 	case Effective:
 		*t = trust{}
@@ -152,7 +153,9 @@ func (t *trust) learn(now time.Time, of workload.ID, e Effect) (lost bool) {
 			t.retry.Hit(now, firstDoubt, mostDoubt)
 		}
 	}
-	return lost
+	after := t.report()
+	after.News = lost || before.Lost != after.Lost
+	return after
 }
 
 // Trust says whether refills are known to have effect, for the status.
@@ -173,16 +176,10 @@ func (s *State) Refilled(now time.Time, r *Refill, e Effect) (group, node Trust)
 		return Trust{}, s.trust.report()
 	}
 	r.decided = true
-	before := m.trust.report()
-	lost := m.trust.learn(now, r.Of, e)
-	group = m.trust.report()
-	group.News = lost || before.Lost != group.Lost
-	before, lost = s.trust.report(), false
+	group, node = m.trust.learn(now, r.Of, e), s.trust.report()
 	if e != Ineffective || s.trust.last != r.Of {
-		lost = s.trust.learn(now, r.Of, e)
+		node = s.trust.learn(now, r.Of, e)
 	}
-	node = s.trust.report()
-	node.News = lost || before.Lost != node.Lost
 	return group, node
 }
 

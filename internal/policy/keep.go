@@ -55,9 +55,7 @@ func (s *State) Kept(yield func()) KeptReceipts {
 				Sampled: *m.sampled, Kept: m.experiment.Kept()})
 		}
 	}
-	for _, one := range unclaimed {
-		k.Groups = append(k.Groups, one)
-	}
+	k.Groups = slices.AppendSeq(k.Groups, maps.Values(unclaimed))
 	slices.SortFunc(k.Groups, func(a, b KeptReceipt) int {
 		return cmp.Or(cmp.Compare(a.Cgroup, b.Cgroup), cmp.Compare(a.Inode, b.Inode))
 	})
