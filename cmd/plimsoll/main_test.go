@@ -16,8 +16,10 @@ import (
 // TestWrongUse: a mistyped command causes a hint for a person, and an exit code for a script.
 func TestWrongUse(t *testing.T) {
 	for args, hint := range map[string]string{
-		"nosuch":         "`plimsoll help` lists the commands",
-		"run --nosuch":   "`plimsoll run --help` lists the flags",
+		"nosuch":       "`plimsoll help` lists the commands",
+		"run --nosuch": "`plimsoll run --help` lists the flags",
+
+		"serve --listen 127.0.0.1:0 --tls-cert a --tls-key b": "--token-file, --client-ca or --kube-auth says who may read from elsewhere",
 		"pause":          "plimsoll pause CONTAINER",
 		"status a b":     "plimsoll status [NAME] [flags]",
 		"sched load":     "plimsoll sched load FILE.bpf.o",

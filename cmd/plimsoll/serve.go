@@ -102,6 +102,9 @@ func (f *serveFlags) serve(ctx context.Context, stdin io.Reader, stdout io.Write
 	if (f.cert == "") != (f.key == "") {
 		return withHint(misusef("--tls-cert and --tls-key belong together"), "give both, or neither")
 	}
+	if access == nil && f.cert != "" { // nobody elsewhere may read, and this machine's own addresses have no TLS
+		return withHint(misusef("--tls-cert has no effect"), "--token-file, --client-ca or --kube-auth says who may read from elsewhere")
+	}
 	detail, err := report.ParseDetail(f.metrics)
 	if err != nil {
 		return withHint(misusef("--metrics: %v", err), metricsHelp)
