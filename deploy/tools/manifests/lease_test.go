@@ -27,6 +27,11 @@ func TestLease(t *testing.T) {
 			if !slices.Equal(lease.Command, []string{"/plimsoll-lease"}) {
 				t.Errorf("it runs %q", lease.Command)
 			}
+			for _, v := range agent.Env {
+				if v.Name == "PLIMSOLL_CGROUP_ROOT" { // as the flag is said to all commands in its container
+					agent.Args = append(agent.Args, "--cgroup-root="+v.Value)
+				}
+			}
 			for _, arg := range lease.Args {
 				if !slices.Contains(agent.Args, arg) {
 					t.Errorf("the agent has no %s: %q", arg, agent.Args)
