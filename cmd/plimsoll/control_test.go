@@ -34,6 +34,7 @@ type fakeAgent struct {
 	calls   []string
 	outcome plan.Outcome
 	err     error
+	kube    *report.Kubernetes
 }
 
 func (f *fakeAgent) note(call ...string) error {
@@ -44,7 +45,7 @@ func (f *fakeAgent) note(call ...string) error {
 func (f *fakeAgent) Status() report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0, ConfigOK: true,
 		Mode: report.Active, Kernel: "6.18.44", Cgroup: "v1", Node: report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1},
-		Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{"raise": 1}}}
+		Kubernetes: f.kube, Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{"raise": 1}}}
 	for _, name := range []string{"default/web/nginx", "default/api/nginx"} {
 		const ms = time.Millisecond
 		s.Containers = append(s.Containers, report.Container{Cgroup: "/pods/" + strings.Split(name, "/")[1], Name: name, Level: "container",
@@ -371,6 +372,17 @@ func TestPlanBesideAJournal(t *testing.T) {
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("boot %s, -want +got:\n%s", of, diff)
+		}
+	}
+}
+
+// TestPlanPointsAtTheAgent: a plan of the node is not what an agent would do that knows of pods.
+func TestPlanPointsAtTheAgent(t *testing.T) {
+	for _, kube := range []*report.Kubernetes{nil, {Node: "n1"}} {
+		n := recordNode(t).withAgent(t, &fakeAgent{kube: kube})
+		_, stderr, err := n.run("plan", "--watch", "0s")
+		if err != nil || strings.Contains(stderr, "plimsoll plan --of-agent") != (kube != nil) {
+			t.Errorf("%+v: %q, %v", kube, stderr, err)
 		}
 	}
 }

@@ -48,7 +48,11 @@ what that agent has written. It does not know what Kubernetes requests: --of-age
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), p, asJSON)
+			if err := show(cmd.OutOrStdout(), p, asJSON); err != nil || ofAgent {
+				return err
+			}
+			g.hintAtAgent(cmd)
+			return nil
 		},
 	}
 	f.register(cmd)
@@ -56,6 +60,16 @@ what that agent has written. It does not know what Kubernetes requests: --of-age
 	cmd.Flags().BoolVar(&ofAgent, "of-agent", false, "ask the running agent, which knows what Kubernetes requests, instead of looking at the node")
 	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	return cmd
+}
+
+// hintAtAgent says where the plan of an agent is that knows more than the node shows.
+func (g *globals) hintAtAgent(cmd *cobra.Command) {
+	ctx, cancel := within(cmd, askTimeout)
+	defer cancel()
+	if s, err := g.client().Status(ctx); err == nil && s.Kubernetes != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent that runs here knows what Kubernetes requests, which this plan does not: "+
+			"`plimsoll plan --of-agent` asks it")
+	}
 }
 
 // dryRun takes turns whose changes are collected and not made.

@@ -28,7 +28,7 @@ type Status struct {
 	ConfigOK   bool          `json:"config_ok"`              // the configuration on disk is in force
 	ConfigMsg  string        `json:"config_error,omitempty"` // why it is not
 	Node       Node          `json:"node"`                   // the guard's view of the machine
-	Containers []Container   `json:"containers"`             // containers and pods that the agent looks after
+	Containers []Container   `json:"containers"`             // containers and pods that the agent looks after, without the sandboxes of pods
 	Colocation *Colocation   `json:"colocation,omitempty"`   // online work before offline work; absent: not requested
 	Waits      *Waits        `json:"waits,omitempty"`        // what containers waited for; absent without `run --waits`
 	Requests   *RequestTimes `json:"requests,omitempty"`     // whether response times are measured; absent without `run --requests`
