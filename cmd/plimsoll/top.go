@@ -107,7 +107,8 @@ func (g *globals) topSource() *nodeSource {
 	return s
 }
 
-// readSocket is where the state is read. In a pod that socket is mounted elsewhere, and the other one serves its owner.
+// readSocket is where the state is read. In the chart's pod the socket for readers is in another folder; the control socket
+// answers root there.
 func (g *globals) readSocket() string {
 	name := filepath.Join(g.stateDir, web.ReadSocket)
 	if control := filepath.Join(g.stateDir, web.ControlSocket); !there(name) && there(control) {

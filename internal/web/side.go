@@ -12,7 +12,7 @@ const (
 	maxAtWork  = 4  // requests for which an answer is rendered
 	maxQueued  = 16 // requests that wait for that
 	maxWriting = 32 // answers that are being written
-	// maxOfClient is how many of the places at work and in the queue one address of the network may have.
+	// maxOfClient is how many of the places at work and in the queue one client (clientOf) may have.
 	maxOfClient = (maxAtWork + maxQueued) / 4
 
 	// answerTime is how long an answer may take to be written. Where all places are taken, the one that is written
@@ -46,8 +46,8 @@ func busy(what string) *Error {
 }
 
 // page waits for this request's turn, and returns the answer of the next snapshot. All requests for that answer share
-// it. The place at work is free again before the answer is written, so a slow reader takes none. client is the address
-// that the request is from; "" where all requests are of one program.
+// it. The place at work is free again before the answer is written, so a slow reader takes none. client is whom
+// the request is from (clientOf); "" where all requests are of one program.
 func (d *side) page(ctx context.Context, client string, v format) (*page, error) {
 	leave, err := d.place(client)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *side) place(client string) (leave func(), err error) {
 	}
 }
 
-// clients counts the requests of each address of the network, so that none of them takes the places of all.
+// clients counts the requests of each client, so that none of them takes the places of all.
 type clients struct {
 	mu sync.Mutex
 	of map[string]int

@@ -191,7 +191,7 @@ func (s *Site) permit(access Access, next http.Handler) http.Handler {
 	})
 }
 
-// mayRead asks Access, for a part of an address's requests at a time: an API server is asked a few questions a second, and
+// mayRead asks Access, for a part of a client's requests at a time: an API server is asked a few questions a second, and
 // whoever sends many tokens that nobody knows would otherwise keep all others waiting.
 func (s *Site) mayRead(access Access, r *http.Request) error {
 	client := cmp.Or(clientOf(r), "this machine")
