@@ -163,7 +163,7 @@ func (r *reserved) offline() {
 }
 
 // TestRunReservesBesidePartition: CPUs that another program has made a partition of are left alone, and are not for
-// the shared pool. From 6.7 the partition's group need not have a list of CPUs that would show them.
+// the share pool. From 6.7 the partition's group need not have a list of CPUs that would show them.
 func TestRunReservesBesidePartition(t *testing.T) {
 	s := newShipped(t)
 	r := newReserved(t, s)

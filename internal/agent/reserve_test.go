@@ -221,7 +221,7 @@ func TestReservePod(t *testing.T) {
 	})
 }
 
-// TestReserveBurstable: one that keeps the shared pool keeps its quota, and is raised to the number of its CPUs at most.
+// TestReserveBurstable: one that keeps the share pool keeps its quota, and is raised to the number of its CPUs at most.
 func TestReserveBurstable(t *testing.T) {
 	w := newShared(t, 1, 6)
 	w.made("/a", 150*ms, workload.ExclusiveYes, 1)
@@ -302,7 +302,7 @@ func TestReserveKept(t *testing.T) {
 			t.Fatalf("status %+v", got)
 		}
 		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in another's partition (3), 1 is kept back (0), " +
-			"and the shared pool keeps 1.5: 0.5 are left"
+			"and the share pool keeps 1.5: 0.5 are left"
 		if got.Refused[0].Why != want {
 			t.Errorf("%s, want %s", got.Refused[0].Why, want)
 		}

@@ -72,7 +72,7 @@ const (
 	// A container asks for CPUs of its own, and has none. Do: see the arithmetic of the reason.
 	ProblemNoOwnCPUs = "%s: no CPUs of its own: %s"
 	// A group can still run on CPUs that belong to others. Do: see the reason.
-	ProblemNotConfined = "%s: not confined to the shared pool: %s"
+	ProblemNotConfined = "%s: not confined to the share pool: %s"
 	// The CPUs of a group cannot be put back; it is tried again. Do: see the error.
 	ProblemCPUsNotRestored = "%s: its %s could not be restored to %q: %s"
 	// `shield` of `reserve`: the tasks in the root of the cpuset hierarchy cannot be moved. Do: see the error.

@@ -12,9 +12,9 @@ type Reserve struct {
 	// all containers with a request or limit get CPUs of their own (`reserve.exclusive`), and not only those with the
 	// annotation
 	All     bool        `json:"all,omitempty"`
-	Shared  string      `json:"shared"`           // the shared pool: the CPUs of everybody else
-	CPUs    int         `json:"shared_cpus"`      // how many CPUs the shared pool has
-	Floor   float64     `json:"floor_cpus"`       // the least that the shared pool keeps
+	Shared  string      `json:"shared"`           // the share pool: the CPUs of everybody else
+	CPUs    int         `json:"shared_cpus"`      // how many CPUs the share pool has
+	Floor   float64     `json:"floor_cpus"`       // the least that the share pool keeps
 	Kept    string      `json:"reserved"`         // CPUs that are never given away
 	Own     []OwnCPUs   `json:"exclusive"`        // containers that have CPUs of their own
 	Refused []NoCPUs    `json:"refused"`          // containers that ask for CPUs of their own and have none
@@ -35,7 +35,7 @@ type OwnCPUs struct {
 	Request   float64 `json:"request_cpus"`              // the CPUs that it asks for
 	CPUs      string  `json:"cpus"`                      // its CPUs
 	N         int     `json:"n"`                         // how many these are
-	MayUse    string  `json:"may_use"`                   // all CPUs that it may use: with the shared pool, where it keeps that
+	MayUse    string  `json:"may_use"`                   // all CPUs that it may use: with the share pool, where it keeps that
 	Packed    bool    `json:"packed,omitempty"`          // it shares these CPUs with others that have CPUs of their own
 	Unlimited bool    `json:"quota_unlimited,omitempty"` // its quota is lifted
 	Partition bool    `json:"partition,omitempty"`       // it is a partition of the cpuset
@@ -62,7 +62,7 @@ func (r *Reserve) lines(p *page) {
 	if r.All {
 		policy += ", for all containers"
 	}
-	p.printf("reserve (%s): %d with CPUs of their own, %d refused; shared pool %s (%d CPUs, at least %g)\n", policy, len(r.Own), len(r.Refused),
+	p.printf("reserve (%s): %d with CPUs of their own, %d refused; share pool %s (%d CPUs, at least %g)\n", policy, len(r.Own), len(r.Refused),
 		dash(r.Shared), r.CPUs, r.Floor)
 	for _, o := range r.Own {
 		var more []string

@@ -16,7 +16,7 @@ func sampleReserve() *Reserve {
 func TestReserveInWords(t *testing.T) {
 	var p page
 	sampleReserve().lines(&p)
-	want := `reserve (auto): 3 with CPUs of their own, 1 refused; shared pool 4-7 (4 CPUs, at least 1)
+	want := `reserve (auto): 3 with CPUs of their own, 1 refused; share pool 4-7 (4 CPUs, at least 1)
   /web: 0-2 (request 2.5, no quota)
   /a: 3 (request 0.5, packed with others, may use 3-7)
   /b: 3 (request 0.5, packed with others)

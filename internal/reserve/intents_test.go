@@ -48,7 +48,7 @@ func TestIntentsByWhatIsLeftAlone(t *testing.T) {
 }
 
 // TestWhoCannotHaveCPUsIsServedByThePool: what the node's rule asks for a container that another program bound is kept in the
-// shared pool, and nobody gets it.
+// share pool, and nobody gets it.
 func TestWhoCannotHaveCPUsIsServedByThePool(t *testing.T) {
 	for request, want := range map[float64]int{2: 1, 3: 0} {
 		topology := shape{1, 1, 1, 4, 1}.topology()

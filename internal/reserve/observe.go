@@ -247,7 +247,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	case len(t.shares) == 0:
 		return n.home, ""
 	case n.ancestor && len(t.shares[n.Path].Own) == 0 && !t.inside(n):
-		return n.narrow(shared.Union(t.below(n.Path))), "the shared pool and the CPUs of containers in it"
+		return n.narrow(shared.Union(t.below(n.Path))), "the share pool and the CPUs of containers in it"
 	}
 	for at := n; at != nil; at = at.parent {
 		sh, ok := t.shares[at.Path]
@@ -263,7 +263,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	if in.Inherits && n.parent != nil && !n.parent.ancestor {
 		return n.home, ""
 	}
-	return n.narrow(shared), "confined to the shared pool"
+	return n.narrow(shared), "confined to the share pool"
 }
 
 // inside says whether a group is in a container with exclusive CPUs.

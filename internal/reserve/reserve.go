@@ -10,7 +10,7 @@
 // # Approach
 //
 // As in rKube, a container that requests it gets n = ceil(request) exclusive CPUs by cpuset.cpus, and all other groups
-// are confined to the remaining CPUs, the shared pool. Beyond rKube:
+// are confined to the remaining CPUs, the share pool. Beyond rKube:
 //
 //   - Requests below one CPU are packed, several on one CPU as far as their sum fits. They share its run queue only
 //     with each other, in proportion to their weights. The fraction of a request above one CPU is not packed: the
@@ -20,7 +20,7 @@
 //     enough, whole domains are taken first, and then the nearest ones.
 //   - Containers keep their CPUs. Only where a new container would not fit otherwise are packed containers moved, as
 //     few as possible.
-//   - The shared pool never shrinks below its floor. A new container is admitted only if the pool can still serve the
+//   - The share pool never shrinks below its floor. A new container is admitted only if the pool can still serve the
 //     requests of the containers in it. A container that does not fit is refused, with the arithmetic, and stays in the
 //     pool.
 //   - A node may request CPUs for all its containers (strategy.Reserve.All), as the paper does. Such a container
@@ -53,10 +53,10 @@ import (
 // Machine is the CPUs to allocate from.
 type Machine struct {
 	Topology  cpu.Topology
-	Kept      cpu.Set // never exclusive; part of the shared pool
-	Isolated  cpu.Set // neither exclusive nor part of the shared pool
-	Floor     float64 // CPUs that the shared pool has at least
-	Requested float64 // CPUs that containers in the shared pool request; limits the admission of new wants
+	Kept      cpu.Set // never exclusive; part of the share pool
+	Isolated  cpu.Set // neither exclusive nor part of the share pool
+	Floor     float64 // CPUs that the share pool has at least
+	Requested float64 // CPUs that containers in the share pool request; limits the admission of new wants
 }
 
 // Want is the request of one container for exclusive CPUs.
@@ -66,7 +66,7 @@ type Want struct {
 	Within cpu.Set // CPUs that it may have; nil: any
 	Has    cpu.Set // the CPUs that it has now; nil: it is new
 	// ByNode says that the node's rule requests the CPUs, not the container (reserve.exclusive). While it has none, the
-	// shared pool must be able to serve its request.
+	// share pool must be able to serve its request.
 	ByNode bool
 }
 
@@ -116,7 +116,7 @@ func Allocate(m Machine, wants []Want) Allocation {
 	return a.allocation()
 }
 
-// inPool is what a want reserves of the shared pool while it has no exclusive CPUs.
+// inPool is what a want reserves of the share pool while it has no exclusive CPUs.
 func (w Want) inPool() float64 {
 	if w.ByNode {
 		return w.CPUs
@@ -219,7 +219,7 @@ func (a *allocator) keep(w Want) bool {
 	return a.open(w, w.Has)
 }
 
-// fits says whether this capacity may be taken from the shared pool.
+// fits says whether this capacity may be taken from the share pool.
 func (a *allocator) fits(size, floor float64) bool { return a.total-a.used-size >= floor-epsilon }
 
 func (a *allocator) own(w Want, cpus cpu.Set) bool {
@@ -247,7 +247,7 @@ func (a *allocator) take(cpus cpu.Set) {
 }
 
 // place finds CPUs for a want that has none, or whose CPUs no longer match; a new want must leave enough CPUs for the
-// requests in the shared pool.
+// requests in the share pool.
 func (a *allocator) place(w Want) {
 	a.Requested -= w.inPool()
 	floor := a.Floor
@@ -319,7 +319,7 @@ func (a *allocator) arithmetic(w Want, need, floor float64) string {
 	if kept := a.size(a.Kept.And(all)); kept > 0 {
 		text += fmt.Sprintf(", %s kept back (%s)", verb(kept), a.Kept)
 	}
-	text += fmt.Sprintf(", and the shared pool keeps %s", amount(floor))
+	text += fmt.Sprintf(", and the share pool keeps %s", amount(floor))
 	if a.Requested > a.Floor && floor == a.Requested {
 		text += " (the requests in it)"
 	}

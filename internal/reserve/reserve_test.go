@@ -102,7 +102,7 @@ func TestPacking(t *testing.T) {
 		Packed: map[string]bool{"a": true, "b": true, "c": true, "d": true},
 		Shared: cpu.Set{2, 3},
 		Refused: []Refusal{{"f", "it has neither a request nor a limit"},
-			{"e", "it needs 2 CPUs (request 1.5); of 4 CPUs online, 2 are exclusive already, and the shared pool keeps 1: 1 is left"}},
+			{"e", "it needs 2 CPUs (request 1.5); of 4 CPUs online, 2 are exclusive already, and the share pool keeps 1: 1 is left"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -113,7 +113,7 @@ func TestArithmetic(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), Floor: 1, Requested: 2.5, Kept: cpu.Set{0, 9}}
 	got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}}, {Name: "new", CPUs: 2.5, Within: cpu.Set{3, 4}}})
 	want := []Refusal{{"new", "it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept back (0,9), " +
-		"and the shared pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its groups may run"}}
+		"and the share pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its groups may run"}}
 	if diff := cmp.Diff(want, got.Refused); diff != "" {
 		t.Error(diff)
 	}
@@ -135,10 +135,10 @@ func TestByNode(t *testing.T) {
 		{[]float64{1, 1, 1}, map[string]cpu.Set{"a": {0}, "b": {1}, "c": {2}}, ""},
 		{[]float64{0.5, 0.5, 1}, map[string]cpu.Set{"a": {0}, "b": {0}, "c": {1}}, ""},
 		{[]float64{1, 2, 1}, map[string]cpu.Set{"a": {0}, "b": {1, 2}}, "it needs 1 CPU (request 1); of 4 CPUs online, 3 are exclusive already, " +
-			"and the shared pool keeps 1: 0 are left"},
+			"and the share pool keeps 1: 0 are left"},
 		// rounded up, the first would leave the two others 2 CPUs for the 2.2 that they request
 		{[]float64{1.5, 1.1, 1.1}, map[string]cpu.Set{}, "it needs 2 CPUs (request 1.5); of 4 CPUs online, 0 are exclusive already, " +
-			"and the shared pool keeps 2.2 (the requests in it): 1.8 are left"},
+			"and the share pool keeps 2.2 (the requests in it): 1.8 are left"},
 	} {
 		var wants []Want
 		for i, n := range c.cpus {
@@ -165,7 +165,7 @@ func TestApart(t *testing.T) {
 	got := Allocate(m, []Want{{Name: "a", CPUs: 1}, {Name: "b", CPUs: 1}})
 	want := Allocation{Sets: map[string]cpu.Set{"a": {0}}, Packed: map[string]bool{}, Shared: cpu.Set{1, 2, 3},
 		Refused: []Refusal{{"b", "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 2 are isolated or in another's partition (2-3), " +
-			"and the shared pool keeps 1: 0 are left"}}}
+			"and the share pool keeps 1: 0 are left"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -12,9 +12,9 @@ import (
 // Confinement: from an allocation to the cpuset.cpus of each group.
 //
 // A container with exclusive CPUs is bound to them; one that may use more than it reserves (its limit is above its
-// request) may use the shared pool as well, unless it requests to be strict. All other groups are confined to the
-// shared pool. On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group has
-// its own set. The groups above a container with exclusive CPUs have the shared pool and the exclusive CPUs below them.
+// request) may use the share pool as well, unless it requests to be strict. All other groups are confined to the
+// share pool. On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group has
+// its own set. The groups above a container with exclusive CPUs have the share pool and the exclusive CPUs below them.
 // The root cannot be confined; on v1 a shield moves its tasks into a group that is confined like any other. The
 // baseline of the shield is all CPUs of the root.
 //

@@ -46,7 +46,7 @@ func TestConfine(t *testing.T) {
 	})
 }
 
-// TestBurstable: one with a limit above its request keeps the shared pool, unless it is strict.
+// TestBurstable: one with a limit above its request keeps the share pool, unless it is strict.
 func TestBurstable(t *testing.T) {
 	versions(t, func(t *testing.T, v2 bool) {
 		w := newWorld(t, v2, 4)

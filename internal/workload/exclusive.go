@@ -9,7 +9,7 @@ type Exclusive string
 const (
 	ExclusiveByClass Exclusive = ""       // not said: LSE and LSR are, others where the node's reserve says so for all
 	ExclusiveNo      Exclusive = "false"  // it is not
-	ExclusiveYes     Exclusive = "true"   // one with a limit above its request keeps the shared pool besides
+	ExclusiveYes     Exclusive = "true"   // one with a limit above its request keeps the share pool besides
 	ExclusiveStrict  Exclusive = "strict" // its own CPUs and no others
 )
 
