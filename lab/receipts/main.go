@@ -175,6 +175,10 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		{"its interval of 95 %", "", interval},
 	})
 	fmt.Fprintf(page, "A spell was throttled for %.1f ms, a withheld one for %.1f ms: %s.\n", 1e3*x.TreatedLost, 1e3*x.WithheldLost, x.Verdict)
-	fmt.Fprintf(page, "Neighbours used %.2f ms of CPU time less in the 100 ms after a spell began.\n", 1e3*x.Neighbours.Mean)
+	less, word := 1e3*x.Neighbours.Mean, "less"
+	if less < 0 {
+		less, word = -less, "more"
+	}
+	fmt.Fprintf(page, "Neighbours used %.2f ms of CPU time %s in the 100 ms after a spell that was not withheld began.\n", less, word)
 	frame.WriteAims(page, nil, r.Aims())
 }
