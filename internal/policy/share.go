@@ -66,11 +66,12 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 			raised, above = append(raised, u), append(above, excess{u.owner.Namespace, u.above()})
 		}
 	}
-	picked, all := shed(lasting, above, sum(s.relief)), in.Now.Sub(s.overload) >= time.Second
-	for i, u := range raised {
-		if !all && !slices.Contains(picked, i) {
-			continue
-		}
+	picked := shed(lasting, above, sum(s.relief))
+	if in.Now.Sub(s.overload) >= time.Second {
+		picked = all(len(raised))
+	}
+	for _, i := range picked {
+		u := raised[i]
 		if u.m.wait.Ready(in.Now) {
 			u.m.wait.Hit(in.Now, time.Second, time.Minute)
 			s.relief = append(s.relief, relief{u.ID, u.owner.Namespace, in.Now.Add(NodeSpan), above[i].above})
@@ -78,6 +79,14 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
 			in.Node.Used, in.Node.Threshold())}
 	}
+}
+
+func all(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 func (s *State) expire(now time.Time) {
