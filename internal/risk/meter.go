@@ -165,6 +165,9 @@ func (m *Meter) compute(now time.Time, capacity float64, demands []noderisk.Dema
 		m.Log.Info("load line", "share", risk.Share, "risk", risk.Now, "asked", risk.Asked, "target", risk.Target)
 		m.Changed()
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.working = false
 }
 
 // intervalEvery is how often an interval is computed: that of 250 containers takes a second of CPU time.
@@ -185,7 +188,6 @@ func (m *Meter) around(now time.Time, capacity float64, demands []noderisk.Deman
 func (m *Meter) learn(now time.Time, capacity float64, risk noderisk.Risk, interval *[2]float64, err error) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.working = false
 	if err != nil {
 		m.problem = fmt.Sprintf(report.ProblemLoadLine, err)
 		return false
@@ -207,7 +209,7 @@ func (m *Meter) Cut() float64 {
 	return m.cut
 }
 
-// Working says whether the risk is being computed.
+// Working says whether the risk is being computed; it is until those who act on it know of a change.
 func (m *Meter) Working() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
