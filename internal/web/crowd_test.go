@@ -158,13 +158,14 @@ func attack(ctx context.Context, from, to string, act func(net.Conn)) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second):
+		case <-time.After(2 * time.Second):
 		}
 	}
 }
 
-// TestManyAddressesKeepNobodyOut: 64 addresses hold ten connections each, over which they say nothing, send a request slowly or
-// ask and stay. Probes and a reader are answered all the same.
+// TestManyAddressesKeepNobodyOut: 64 addresses hold nine connections each, over which they say nothing, send a request slowly or
+// ask and stay. Probes and a reader are answered all the same. So few come again in a second that this does not measure how many
+// handshakes the machine can do.
 func TestManyAddressesKeepNobodyOut(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
@@ -180,13 +181,13 @@ func TestManyAddressesKeepNobodyOut(t *testing.T) {
 		return func(conn net.Conn) { fmt.Fprint(tls.Client(conn, n.client), text) }
 	}
 	acts := []func(net.Conn){func(net.Conn) {}, sends("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "), sends("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")}
-	for i := range 640 {
+	for i := range 576 {
 		act := acts[i%len(acts)]
 		attackers.Go(func() {
 			attack(ctx, fmt.Sprintf("127.1.0.%d", 1+i%64), "127.0.0.1"+n.port, func(conn net.Conn) { begun.Add(1); act(conn) })
 		})
 	}
-	for begun.Load() < 640+64 { // some have come again: there was no room
+	for begun.Load() < 576+64 { // some have come again: there was no room
 		time.Sleep(10 * time.Millisecond)
 	}
 	for range 20 {
