@@ -16,7 +16,7 @@ func (w *world) beats() *[]time.Time {
 
 // TestIdleAgentBeats: an agent that has nothing to do, or nobody to look after, takes a turn each second or sooner.
 func TestIdleAgentBeats(t *testing.T) {
-	for name, pods := range map[string]int{"nobody to look after": 0, "idle pods": 100} {
+	for name, pods := range map[string]int{"nobody to look after": 0, "idle pods": 10} {
 		for _, events := range []bool{true, false} {
 			w := newWorld(t)
 			if events {

@@ -49,14 +49,15 @@ func (w *world) idlePods(pods int, limit time.Duration) {
 // TestIdlePodsCostFewReads: where the kernel tells of throttles, what is idle is read the less often the longer it is idle:
 // in the end all files of a pod and its container once in observe.IdleAtMost, and the pod's counters once more.
 func TestIdlePodsCostFewReads(t *testing.T) {
+	const pods = 25
 	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
 		w, _ := subscribed(t, true)
 		w.kernel.AddGroup("/idle")
-		w.idlePods(100, limit)
+		w.idlePods(pods, limit)
 		w.run(15 * time.Minute)
 		_, all := w.reads("/idle/")
 		w.run(time.Hour)
-		if sweeps := int(time.Hour / observe.IdleAtMost); *all < 100*sweeps*6 || *all > 100*sweeps*16 {
+		if sweeps := int(time.Hour / observe.IdleAtMost); *all < pods*sweeps*6 || *all > pods*sweeps*16 {
 			t.Errorf("%s: %d reads in an hour", name, *all)
 		}
 	}
