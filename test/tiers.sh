@@ -29,7 +29,8 @@ listed() {
 simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/... ./internal/receipt/... ./internal/replay/...; }
 # In one thread: the race detector would find nothing, and take ten times as long.
 one_thread() { go list ./internal/arch ./internal/figure; }
-replays='^TestReplay(|Draws|OfARestart)$' # of cmd/plimsoll: an incident of minutes, simulated
+# So do these tests, which simulate for long.
+long_in_one_thread='^Test(Replay(|Draws|OfARestart)|Simulate(Golden|Data)|RecordAsRecording|KilledTwice|SizeBursts)$'
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
 need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }
@@ -42,12 +43,12 @@ need_groups() {
 tier_lint() { bash test/lint.sh; }
 # Many of these wait: more than two at a time keep two CPUs busy.
 tier_unit() {
-  CGO_ENABLED=1 go_test -race -p 4 -timeout 5m -skip "$(kernel_tests)|$replays" $(go list ./... | grep -vxF "$(simulated; one_thread)") &&
+  CGO_ENABLED=1 go_test -race -p 4 -timeout 5m -skip "$(kernel_tests)|$long_in_one_thread" $(go list ./... | grep -vxF "$(simulated; one_thread)") &&
     go_test -timeout 5m -skip "$(kernel_tests)" $(one_thread)
 }
 tier_sim() {
   go_test -timeout 8m -skip "$(kernel_tests)" $(simulated) &&
-    go_test -run "$replays" ./cmd/plimsoll &&
+    go_test -run "$long_in_one_thread" ./cmd/plimsoll ./internal/apply ./lab/cost &&
     CGO_ENABLED=1 go_test -race -run '^TestSimulateIsDeterministic$' ./internal/loadline # what runs in parallel there
 }
 # A host has one agent, and one container engine of a kind: tests that start them run in the line of the tiers, the others beside it.
