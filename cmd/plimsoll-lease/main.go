@@ -87,7 +87,8 @@ func run(ctx context.Context, f flags, logs io.Writer) error {
 	if os.Geteuid() != 0 {
 		return errors.New("control groups can be written by root only")
 	}
-	debug.SetGCPercent(20) // what a restore of thousands of groups needs is thrown away after it
+	debug.SetGCPercent(20)         // what a restore of thousands of groups needs is thrown away after it,
+	debug.SetMemoryLimit(16 << 20) // and by and by where a busy machine lets the collector wait
 	dir := cgroup.NewDir(f.cgroupRoot)
 	defer dir.Close()
 	tree, err := cgroup.Detect(dir)
