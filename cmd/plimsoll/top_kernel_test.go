@@ -79,7 +79,7 @@ func TestTopInATerminal(t *testing.T) {
 		t.Errorf("%d lines, or no keys below:\n%s", len(lines), screen)
 	}
 	p.tmux("send-keys", "Enter")
-	strip := p.shows(patience(10*time.Second), "periods of 100ms over", "xxxxx", "─ quota", "limit 0.20 CPUs")
+	strip := p.shows(patience(10*time.Second), "in periods of 100ms", "xxxxx", "─ quota", "limit 0.20 CPUs")
 	t.Log("\n" + strip)
 	p.tmux("send-keys", "Escape")
 	p.shows(patience(5*time.Second), "THR")

@@ -59,11 +59,13 @@ type Model struct {
 // New is the model before the first snapshot.
 func New(width, height int) Model { return Model{Width: width, Height: height, Sort: ByLost} }
 
-// Seen takes a snapshot.
+// Seen takes a snapshot. A cursor on the first row stays there, so that it is on the worst until somebody moves it; from any
+// other row it goes with its container.
 func (m Model) Seen(v view.View) Model {
+	first := m.open == "" && m.index(m.rows()) == 0
 	m.view, m.lost = &v, ""
 	rows := m.rows()
-	if m.index(rows) < 0 {
+	if first || m.index(rows) < 0 {
 		m.at = ""
 		if len(rows) > 0 {
 			m.at = rows[0].ID

@@ -212,9 +212,19 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestCursor stays on its container while the order changes, and goes to the first when it is gone.
+// TestCursor stays on its container while the order changes, and goes to the first when it is gone. Untouched it is on the
+// worst.
 func TestCursor(t *testing.T) {
-	m := keys(New(80, 24).Seen(sample()), "down", "down")
+	worse := sample()
+	worse.Rows[2].Lost = ptr(time.Hour)
+	m := New(80, 24).Seen(sample())
+	if got := m.Seen(worse).at; got != worse.Rows[2].ID || m.at == got {
+		t.Errorf("at %s, and then at %s, which loses the most", m.at, got)
+	}
+	if got := m.Key("enter").Seen(worse); got.at != got.Open() {
+		t.Errorf("at %s while %s is open", got.at, got.Open())
+	}
+	m = keys(New(80, 24).Seen(sample()), "down", "down")
 	if m.at != "/kubepods/default/web/nginx" {
 		t.Fatalf("at %s", m.at)
 	}
