@@ -110,6 +110,18 @@ func (f *feed) leave(one *follower) {
 	delete(f.followers, one)
 }
 
+// begins says that some follower has had no frame yet.
+func (f *feed) begins() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.followers {
+		if one.whole {
+			return true
+		}
+	}
+	return false
+}
+
 // end ends all streams, once.
 func (f *feed) end() { close(f.done) }
 
@@ -143,7 +155,7 @@ func (f *feed) run() {
 
 // frame sends the next frame.
 func (f *feed) frame(g *glances, r *recorder) {
-	status, ok := g.next()
+	status, ok := g.next(f.begins())
 	if !ok {
 		r.bound()
 		return // the loop hangs: the followers hear nothing, and know by that
@@ -189,11 +201,18 @@ type glances struct {
 }
 
 // next waits for a status. Where it takes too long, ok is false, and the next call waits for the same one: an agent that hangs
-// costs one goroutine, and no other status is written to the list that it has.
-func (g *glances) next() (s report.Status, ok bool) {
+// costs one goroutine, and no other status is written to the list that it has. first: a follower forms differences from this
+// status, and would take what a quiet group used in half a minute for the use of a second: all groups are read.
+func (g *glances) next(first bool) (s report.Status, ok bool) {
 	if g.awaited == nil {
 		answer, list := make(chan report.Status, 1), g.spare
-		go func() { answer <- g.agent.Glance(list) }()
+		go func() {
+			if first {
+				answer <- g.agent.Status()
+				return
+			}
+			answer <- g.agent.Glance(list)
+		}()
 		g.awaited, g.spare = answer, nil
 	}
 	select {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,6 +68,46 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 	}
 }
 
+// seldom is an agent that reads its only group for a status, and not for a glance.
+type seldom struct{ fake }
+
+func (*seldom) Status() report.Status {
+	return report.Status{Containers: []report.Container{{Cgroup: "/a", Totals: report.Totals{Usage: time.Hour}}}}
+}
+
+func (*seldom) Glance([]report.Container) report.Status {
+	return report.Status{Containers: []report.Container{{Cgroup: "/a"}}}
+}
+
+// TestFollowerBeginsWithCountersOfNow: differences are formed from the first frame.
+func TestFollowerBeginsWithCountersOfNow(t *testing.T) {
+	f := newFeed(newSide(newAnswers(local{&seldom{}}, time.Now, quiet())), &seldom{}, nil)
+	g, r := glances{agent: f.agent, patience: time.Minute}, recorder{}
+	read := func(one *follower) time.Duration {
+		var news frame
+		if err := json.Unmarshal(<-one.frames, &news); err != nil {
+			t.Fatal(err)
+		}
+		if news.Whole {
+			return news.Status.Containers[0].Totals.Usage
+		}
+		return time.Duration(news.Counts["/a"][0])
+	}
+	var followers []*follower
+	for i := range 2 {
+		followers = append(followers, &follower{frames: make(chan []byte, 1), whole: true})
+		f.followers[followers[i]] = true
+		for _, want := range []time.Duration{time.Hour, 0} {
+			f.frame(&g, &r)
+			for k, one := range followers {
+				if got := read(one); got != want {
+					t.Errorf("follower %d of %d: usage %v, want %v", k, len(followers), got, want)
+				}
+			}
+		}
+	}
+}
+
 // TestWaitingPeriodsAreBounded: while the agent's loop hangs, what would fill memory is counted as lost.
 func TestWaitingPeriodsAreBounded(t *testing.T) {
 	tape := &tape{}
@@ -115,12 +156,12 @@ func TestHungAgentIsAskedOnce(t *testing.T) {
 		a := &fake{status: healthy(), block: make(chan struct{})}
 		g := glances{agent: a, patience: time.Second, spare: make([]report.Container, 1)}
 		for range 3 {
-			if _, ok := g.next(); ok || g.spare != nil {
+			if _, ok := g.next(false); ok || g.spare != nil {
 				t.Fatalf("answered: %v, the next list has %d containers", ok, len(g.spare))
 			}
 		}
 		close(a.block)
-		if _, ok := g.next(); !ok || a.asked != 1 {
+		if _, ok := g.next(false); !ok || a.asked != 1 {
 			t.Errorf("answered: %v, asked %d times", ok, a.asked)
 		}
 	})
