@@ -274,7 +274,7 @@ const overflows = `[...document.querySelectorAll('.line > div')].filter((c) => c
 const wraps = `[...document.querySelectorAll('.panel td')].filter((c) => { const r = document.createRange(); r.selectNodeContents(c); return r.getClientRects().length > 1; }).
 	concat([...document.querySelectorAll('.panel table')].filter((e) => e.offsetWidth > e.parentElement.clientWidth - 24)).map((e) => e.innerText)`
 
-// narrow: at 360 px the page does not scroll sideways.
+// narrow: at 360 px the page does not scroll sideways, and begins with who stands still.
 func narrow(t *testing.T, browser context.Context) {
 	n := newNode(20)
 	n.rows[0].Name = strings.Repeat("a-very-long-name-", 8)
@@ -294,6 +294,12 @@ func narrow(t *testing.T, browser context.Context) {
 		}
 		if got[0] > got[1] || got[2] > got[3] {
 			t.Errorf("%d px: the page is %d wide in a window of %d, and the table %d in %d", width, got[0], got[1], got[2], got[3])
+		}
+		if begins := ask[string](p, `document.querySelector('.all').firstElementChild.querySelector('h2').textContent`); (begins == "Containers") != (width <= 760) {
+			t.Errorf("%d px: the page begins with %s", width, begins)
+		}
+		if width == 360 && ask[float64](p, `document.querySelector('.inside .line[aria-rowindex="4"]').getBoundingClientRect().bottom`) > 780 {
+			t.Error("three containers are not in sight at 360 px")
 		}
 		if broken := ask[[]string](p, wraps); len(broken) > 0 {
 			t.Errorf("%d px: figures of tables wrap, or a table is wider than its panel: %q", width, broken)

@@ -17,6 +17,7 @@ const state = empty();
 const node = new Node(), colocation = new Colocation();
 const table = new Table((id) => { location.hash = `#/c/${encodeURIComponent(id)}`; });
 const all = h('div', { class: 'all' }, node.element, table.element, colocation.element); // it stays in the document, so that its layout does
+const narrow = matchMedia('(max-width: 760px)');
 let container = null, condition = 'connecting', asked = false;
 
 const live = new Live({
@@ -39,6 +40,11 @@ function soon() {
     asked = false;
     show();
   });
+}
+
+/** arrange puts the table first where one has to scroll for what comes second. The keyboard and readers have the same order. */
+function arrange() {
+  table.element[narrow.matches ? 'after' : 'before'](node.element);
 }
 
 function show() {
@@ -110,6 +116,8 @@ function route() {
 }
 
 page.shown.append(all);
+arrange();
+narrow.addEventListener('change', arrange);
 addEventListener('hashchange', route);
 addEventListener('keydown', (e) => {
   const typing = e.target.matches('input, select, textarea');
