@@ -87,6 +87,7 @@ func figuresOf(t *testing.T, browser context.Context) {
 		"now":   {`[...document.querySelectorAll('.advice .now th')].map((e) => e.textContent).join()`, "burst 400 %now"},
 		"waits": {texts(`.waits .causes:first-of-type li`), "throttled by its own limit|21.0 s|;waiting behind neighbours|6.00 s|;an idle CPU woke up|900 ms|"},
 		"ended": {`String(document.querySelector('.where').textContent.includes('ended'))`, "false"},
+		"title": {`[...document.querySelectorAll('h1:not([hidden])')].map((e) => e.textContent).join()`, n.rows[0].Name}, // nobody else's sentence
 	} {
 		if got := ask[string](p, plain(c.expression)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", what, got, c.want)

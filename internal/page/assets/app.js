@@ -101,6 +101,7 @@ function route() {
   [state.detail, state.strip] = [null, strip()];
   container = id === null ? null : new Container(id);
   all.classList.toggle('aside', container !== null);
+  page.sentence.hidden = container !== null; // it is mostly about another one
   while (all.nextSibling) all.nextSibling.remove();
   if (container) page.shown.append(container.element);
   live.show(id);

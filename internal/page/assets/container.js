@@ -10,7 +10,7 @@ export class Container {
   constructor(id) {
     this.id = id;
     this.strip = new Strip();
-    this.title = h('h2', { class: 'title', tabindex: '-1' }, id);
+    this.title = h('h1', { class: 'title', tabindex: '-1' }, id);
     this.where = h('p', { class: 'where' });
     this.decision = h('p', { class: 'decision' });
     this.figures = h('dl', { class: 'figures' });
