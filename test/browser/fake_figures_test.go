@@ -117,6 +117,7 @@ func theNode(t *testing.T, browser context.Context) {
 	says(".features .has", "burst")
 	says(".changed", "14 files hold")
 	p.until(time.Second, `(() => { const top = (e) => document.querySelector(e).getBoundingClientRect().top; return top('.deck') < top('.disc path') && top('.disc path') < top('.surface'); })()`)
+	p.until(time.Second, `document.querySelector('.surface').getBoundingClientRect().right < Math.min(...[...document.querySelectorAll('.labels text')].map((e) => e.getBoundingClientRect().left))`)
 	f.set(func(*fake) { n.mark.State, n.mark.Changed, n.mode = "overload", 0, report.Held })
 	says(".facts", "Above the line")
 	says(".facts", "It measures and writes nothing: no reason given.")

@@ -17,7 +17,7 @@ const level = (part) => keel - Math.min(1.06, Math.max(0, part)) * (keel - deck)
 export class Node {
   constructor() {
     this.water = s('path', { class: 'water', d: 'M0 0H300V400H0Z' });
-    this.surface = s('path', { class: 'surface', d: 'M0 0H300' });
+    this.surface = s('path', { class: 'surface', d: 'M0 0H150' }); // up to the scale: beyond it are labels
     this.disc = s('g', { class: 'disc' }, s('circle', { r: 27 }), s('path', { d: 'M-44 0H44' }));
     this.scale = s('g', { class: 'scale' });
     this.labels = s('g', { class: 'labels' });
