@@ -85,7 +85,7 @@ function labels(marks) {
 function facts(view) {
   const m = view.mark, [word, meaning] = states[m.state] ?? [m.state, ''];
   const rows = [
-    ['Guard', h('span', { class: `state ${m.state}` }, word), meaning],
+    ['State', h('span', { class: `state ${m.state}` }, word), meaning],
     ['Use', known(m.used_cpus) && m.state !== 'unknown' ? `${cpus(m.used_cpus)} CPUs` : missing,
       `${percent(m.threshold_cpus > 0 ? m.used_cpus / m.threshold_cpus : null)} of the load line, ${cpus(m.threshold_cpus)} CPUs; mean of 1 s.`],
     ['Raised', `${cpus(m.granted_cpus)} CPUs`, 'may be used above limits: the sum over raised quotas.'],
