@@ -153,4 +153,10 @@ func theCPUs(t *testing.T, browser context.Context) {
 		n.colocation = &without
 	})
 	p.until(3*time.Second, `!document.querySelector('.colocation').textContent.includes('may use')`)
+	f.set(func(*fake) {
+		n.waits = &report.Waits{Ranks: []report.RankWaits{{Rank: "online", Lengths: []report.Length{{UpTo: time.Second}}}}}
+	})
+	p.until(3*time.Second, plain(texts(`.waiting tbody tr`))+` === 'online|0|0 s|–|–|0 s'`)
+	f.set(func(*fake) { n.colocation = nil })
+	p.until(3*time.Second, `document.querySelector('.colocation').hidden`) // nothing is online or offline here
 }

@@ -13,7 +13,7 @@ export class Colocation {
 
   show(view, rows) {
     const c = view.colocation, r = view.reserve;
-    this.ranks.hidden = !c && !view.waits;
+    this.ranks.hidden = !c && !view.waits?.problem && !view.waits?.ranks?.some((r) => r.waits > 0);
     this.map.hidden = !r;
     this.element.hidden = this.ranks.hidden && this.map.hidden;
     if (!this.ranks.hidden) renew(this.ranks, [c, view.waits], () => ranks(c, view.waits, view.mark.capacity_cpus));
@@ -68,6 +68,7 @@ function shortfall(ranks) {
 
 /** quantile is the upper end of the class that it lies in. */
 function quantile(r, q) {
+  if (r.waits === 0) return missing;
   let n = 0;
   for (const l of r.lengths ?? []) {
     n += l.n;
