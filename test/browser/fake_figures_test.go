@@ -140,7 +140,7 @@ func theCPUs(t *testing.T, browser context.Context) {
 		"title": {`document.querySelector('.map li:nth-child(6)').title`, "CPU 5: bound by another program"},
 		"waits": {texts(`.waiting tbody tr`), "online|1,200|3.00 s|64 µs|4.0 ms|0 s;offline|1,200|3.00 s|64 µs|4.0 ms|0 s"},
 		"force": {`[...document.querySelectorAll('.colocation > p')].map((e) => e.textContent).slice(0, 2).join(' ')`,
-			"idle: the kernel has cpu.idle. Offline work may use 2.40 CPUs now. 2 of 3 files hold the priority that Plimsoll requests."},
+			"idle: the kernel has cpu.idle. Offline work may use 2.40 CPUs now. Files that hold the priority that Plimsoll requests: 2 of 3."},
 		"bad": {`document.querySelector('.colocation .bad').textContent`, "/x: idle: refused"},
 	} {
 		if got := ask[string](p, plain(c.expression)); got != c.want {

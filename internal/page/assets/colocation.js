@@ -31,7 +31,7 @@ function ranks(c, waits, capacity) {
       return h('li', {}, h('span', {}, `${r.rank}, ${count(r.containers)} ${r.containers === 1 ? 'container' : 'containers'}`), h('b', {}, `${cpus(r.used_cpus)} CPUs`), h('span', { class: 'rail', 'aria-hidden': 'true' }, bar));
     })));
     const knobs = c.knobs ?? [], force = knobs.filter((k) => k.in_force).length;
-    if (knobs.length > 0) list.push(h('p', { class: 'axis' }, `${count(force)} of ${count(knobs.length)} files hold the priority that Plimsoll requests.`));
+    if (knobs.length > 0) list.push(h('p', { class: 'axis' }, `Files that hold the priority that Plimsoll requests: ${count(force)} of ${count(knobs.length)}.`));
     const bad = [...knobs.filter((k) => k.problem).map((k) => `${k.cgroup}: ${k.knob}: ${k.problem}`), ...(c.missing ?? []).map((g) => `${g} has no such file`), ...(c.exposed ?? []).map((g) => `${g} is offline, and not a sibling of all online work`)];
     if (bad.length > 0) list.push(h('ul', { class: 'plain bad' }, bad.slice(0, 20).map((text) => h('li', {}, text))));
   }
@@ -104,7 +104,7 @@ function reserve(r, online, rows) {
   });
   const name = (cgroup) => rows.get(cgroup)?.name ?? cgroup;
   return [h('h2', { id: 'reserve' }, 'Exclusive CPUs'),
-    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` are exclusive. ${count(r.shared_cpus)} are shared (${r.shared || missing}); at least ${cpus(r.floor_cpus)} stay shared. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
+    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` exclusive, ${count(r.shared_cpus)} shared (${r.shared || missing}); at least ${cpus(r.floor_cpus)} stay shared. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
     h('ul', { class: 'map', 'aria-label': 'CPUs and whose they are' }, squares),
     h('p', { class: 'axis' }, 'A number below: exclusive, see the list. Dashed: shared, and never given away. Pale: not in use here, or bound by another program.'),
     h('ol', { class: 'owners' }, names.slice(0, 100).map((o, i) => h('li', { class: `k${i % 6}` }, h('b', {}, name(o.cgroup)), ` CPUs ${o.cpus}, requests ${cpus(o.request_cpus)} CPUs${o.packed ? ', packed with others' : ''}${o.quota_unlimited ? ', no quota' : ''}${o.partition ? ', a partition' : ''}`))),
