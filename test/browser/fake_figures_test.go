@@ -67,9 +67,9 @@ func rows(t *testing.T, browser context.Context) {
 	ask[bool](p, `(`+first+`.focus(), true)`)
 	p.do(chromedp.KeyEvent(kb.ArrowDown))
 	f.set(func(*fake) { *n.rows[1].Lost = time.Hour })
-	p.until(5*time.Second, `document.activeElement.ariaRowIndex === '2' && document.activeElement.querySelector('.name b').textContent === 'beta'`)
+	p.until(20*time.Second, `document.activeElement.ariaRowIndex === '2' && document.activeElement.querySelector('.name b').textContent === 'beta'`)
 	ask[bool](p, `(document.querySelector('.inside .line[aria-rowindex="4"]').click(), true)`)
-	p.until(5*time.Second, `document.querySelector('.container .title')?.textContent === 'gamma'`)
+	p.until(20*time.Second, `document.querySelector('.container .title')?.textContent === 'gamma'`)
 }
 
 // figuresOf: the boxes and tables of one container.

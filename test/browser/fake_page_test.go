@@ -85,8 +85,8 @@ func hostileNames(t *testing.T, browser context.Context) {
 		t.Errorf("the name is shown %d times: %.900s", got, text)
 	}
 	p.do(chromedp.Navigate(address(f, n.rows[0].ID)))
-	p.until(5*time.Second, `document.querySelector('.container .title')?.textContent.startsWith('<img')`)
-	p.until(5*time.Second, `document.querySelector('.plots canvas')`)
+	p.until(20*time.Second, `document.querySelector('.container .title')?.textContent.startsWith('<img')`)
+	p.until(20*time.Second, `document.querySelector('.plots canvas')`)
 	if got := ask[int](p, `document.querySelectorAll('img, body script, [onerror]').length`); got != 0 {
 		t.Errorf("%d elements were made from a name", got)
 	}
