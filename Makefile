@@ -9,7 +9,7 @@ BIN     := bin/plimsoll
 IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/, "", $$2); print $$2}' deploy/helm/plimsoll/Chart.yaml)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-browser test-vm test-kube test-demo test-labs test-soak-short \
+.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-page test-kernel test-browser test-vm test-kube test-demo test-labs test-soak-short \
         test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube bench-peers bench-record kernels generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
@@ -36,9 +36,9 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 	$(BIN) demo $(DEMO_ARGS)
 
 test: setup build ## all that CI runs, tier by tier, with a table at the end
-	@bash test/tiers.sh --beside vm --beside 'lint kernel-parts unit sim' kube kernel-agents demo soak-short
+	@bash test/tiers.sh --beside vm --beside 'lint page kernel-parts unit sim' kube kernel-agents demo soak-short
 
-test-lint test-unit test-sim test-kernel test-browser test-demo test-labs test-soak-short: test-%: ## one tier (unit needs Go and gcc; kernel, browser, demo, labs and soak-short need root)
+test-lint test-unit test-sim test-page test-kernel test-browser test-demo test-labs test-soak-short: test-%: ## one tier (unit needs Go and gcc; kernel, browser, demo, labs and soak-short need root)
 	@bash test/tiers.sh $*
 
 test-vm: build ## the contract with each kernel, in VMs: 5.10 (cgroup v1), 6.1, 6.12, 6.18 (also sched_ext), 7.0, 7.3

@@ -1,7 +1,7 @@
 #!/bin/bash
-# setup.sh [arm64|browser|peers]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
-# does, and does nothing when all of it is there. arm64: also what test/vm/arm64.sh needs (make test-long). browser: what
-# test/browser needs, and nothing else. peers: the same for lab/peers.
+# setup.sh [arm64|page|browser|peers]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says
+# what it does, and does nothing when all of it is there. arm64: also what test/vm/arm64.sh needs (make test-long). page: what the
+# tier page needs, and nothing else. browser: the same for all of test/browser. peers: for lab/peers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,9 +20,9 @@ declare -A why=(
   [clang-19]="make generate" [llvm-19]="make generate"
 )
 [ "${1:-}" != arm64 ] || why[qemu-system-arm]="test/vm/arm64.sh"
-if [ "${1:-}" = browser ]; then
+if [ "${1:-}" = page ] || [ "${1:-}" = browser ]; then
   why=([chromium]="test/browser" [fonts-dejavu-core]="test/browser")
-  command -v npm >/dev/null || why[npm]="test/browser" # Node's own packages bring one, too
+  [ "$1" = page ] || command -v npm >/dev/null || why[npm]="test/browser" # Node's own packages bring one, too
 fi
 if [ "${1:-}" = peers ]; then
   why=([gcc]="koordlet" [libc6-dev]="koordlet" [libpfm4-dev]="koordlet" [busybox-static]="test/kube" [runc]="test/kube"

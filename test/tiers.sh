@@ -101,7 +101,13 @@ tier_kube_old() {
   KUBE_VERSION=1.34 kube_tests -skip "^($kube_controllers|$kube_long|$kube_bench|TestPodLevelResize.*)\$" || return
   KUBE_VERSION=1.28 kube_tests -run "^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|$kube_controllers)\$"
 }
-# The page in a real browser. Chromium, and npm for axe-core, are installed where they are absent.
+# The page in a real browser: what takes no agent, so that it runs beside those that do. Chromium is installed here and not by make
+# setup: a machine that cannot have it runs all other tiers.
+tier_page() {
+  bash test/setup.sh page || cannot "no Chromium" "apt-get install chromium fonts-dejavu-core" || return
+  go_test -tags browser -count=1 -run '^(TestServed|TestFake)$/^(HostileNames|Rows)$' ./test/browser
+}
+# All of it. Chromium, and npm for axe-core, are installed where they are absent.
 tier_browser() { browser_tests -smooth 20s; }
 tier_browser_long() { browser_tests -smooth 10m; } # memory over ten minutes
 browser_tests() {
@@ -179,7 +185,7 @@ trap 'exit 130' INT TERM
 
 # How nice a tier is. Those that compute leave the CPUs to those that wait for a kubelet or for the kernel. Less so the tier vm: the
 # time of two of its machines is the host's.
-declare -A nice=([lint]=10 [unit]=10 [sim]=10 [vm]=5)
+declare -A nice=([lint]=10 [unit]=10 [sim]=10 [page]=5 [vm]=5)
 
 # run TIER: with what it says in a file, and a row of the table: also the CPU time of its processes, but for daemons.
 run() {
