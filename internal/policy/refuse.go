@@ -83,6 +83,8 @@ func (u *candidate) capReason(what string) string {
 	by := ""
 	if bound := u.boundBy(); bound != "" {
 		by, u.cutBy = " ("+bound+")", bound
+	} else if u.Strategy.CFSQuotaBurstPercent < u.configured.CFSQuotaBurstPercent {
+		by = " (cut by loadLinePercent)" // a higher cfsQuotaBurstPercent would not help
 	}
 	return fmt.Sprintf("the cap of %v a period%s %s", u.cap(), by, what)
 }
