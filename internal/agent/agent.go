@@ -190,7 +190,8 @@ func New(o Options) *Agent {
 		Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) },
 		Uses:   func(group uint64) []int64 { return a.Events.Uses(group) }}
 	a.reader = observe.New(observe.Reader{Tree: o.Tree, Host: o.Host, Clock: o.Clock, Borrowed: o.DryRun,
-		Paused: a.paused, Failed: a.record.Unreadable, Yield: a.mu.Yield,
+		Paused: func(group string, now time.Time) bool { return a.whyPaused(group, now) != "" },
+		Failed: a.record.Unreadable, Yield: a.mu.Yield,
 		Extra: func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }})
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
 		Agent: services{a, &a.mu}})
@@ -200,9 +201,6 @@ func New(o Options) *Agent {
 	a.scheduler.Groups, a.scheduler.Changed = a.reader.Inodes, a.reader.StaleAll
 	return a
 }
-
-// paused says whether a group is kept at its limit, whatever its strategy.
-func (a *Agent) paused(group string, now time.Time) bool { return a.whyPaused(group, now) != "" }
 
 // gather is for how long events are collected before a turn: the start of a container causes several of them, and a
 // program that writes limits without end must cost a bounded number of turns.

@@ -19,6 +19,9 @@ func TestOverruled(t *testing.T) {
 	w.run(2 * time.Second)
 	w.want("/hog", 50*ms, 0)
 	w.wantProblem("lavd runs all tasks")
+	if n := testing.AllocsPerRun(10, func() { w.agent.whyPaused("/hog", w.kernel.Now()) }); n > 0 {
+		t.Errorf("the reason is made anew for each group in each turn, with %v allocations", n)
+	}
 	before := w.ours()
 	w.run(10 * time.Second)
 	if n := w.ours() - before; n > 0 {

@@ -137,16 +137,15 @@ func (a *Agent) why(path, decided string, now time.Time) string {
 
 // whyPaused says why a group is kept at its limit, whatever its strategy; "": it is not.
 func (a *Agent) whyPaused(group string, now time.Time) string {
-	switch {
-	case a.Pauses.Paused(group, now):
-		if _, released, _ := a.Pauses.Until(group, now); released {
-			return "released: kept at the limit for another writer"
-		}
+	switch _, released, paused := a.Pauses.Until(group, now); {
+	case paused && released:
+		return "released: kept at the limit for another writer"
+	case paused:
 		return "paused: kept at the limit"
 	case a.scheduler.InForce():
 		return "kept at the limit: the scheduler of mechanism schedExt runs all tasks"
-	case a.otherScheduler.Name() != "":
-		return fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", a.otherScheduler.Name())
+	case a.otherScheduler.Why() != "":
+		return a.otherScheduler.Why()
 	case a.resizes.Paused(group, now):
 		return "kept at the limit: the container runtime is about to resize it"
 	case a.colocation.Suppresses(group) && !a.share(group).Unlimited:

@@ -14,6 +14,7 @@ import (
 type Other struct {
 	Log  *slog.Logger
 	name string
+	why  string
 	at   time.Time
 }
 
@@ -32,13 +33,20 @@ func (o *Other) Watch(now time.Time, running func() string, keeper *Keeper) (cha
 	}
 	if changed = name != o.name; changed {
 		o.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", name, "before", o.name)
+		o.why = fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", name)
 	}
 	o.name, o.at = name, now
 	return changed
 }
 
-// Name is the scheduler's name; "": there is none.
-func (o *Other) Name() string { return o.name }
+// Why says why the scheduler keeps all groups at their limits; "": there is no scheduler. It makes no text, because the
+// agent calls it for each group in each turn.
+func (o *Other) Why() string {
+	if o.name == "" {
+		return ""
+	}
+	return o.why
+}
 
 // Problem reports the scheduler; "": there is none.
 func (o *Other) Problem() string {
