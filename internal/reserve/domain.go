@@ -135,30 +135,19 @@ func (c *chooser) around(cpus cpu.Set, need float64) *domain {
 	}
 }
 
-// take takes CPUs of capacity need from a domain that has them: from its smallest part that has them, and within that
-// part, where no child has enough alone, whole children first.
+// take takes CPUs of capacity need from a domain, or all that it has left: from its smallest part that has enough, and
+// within that part, where no child has enough alone, whole children first.
 func (c *chooser) take(d *domain, need float64) cpu.Set {
 	d = c.smallest(d, need)
-	if !c.divides(d, need) {
+	if len(d.children) == 0 || c.left[d.id] <= need+epsilon {
 		return c.all(d)
 	}
 	var taken cpu.Set
 	for need > epsilon {
-		part := c.next(d, taken, need)
-		var got cpu.Set
-		if c.divides(part, need) {
-			got = c.take(part, need)
-		} else {
-			got = c.all(part)
-		}
+		got := c.take(c.next(d, taken, need), need)
 		taken, need = taken.Union(got), need-c.a.size(got)
 	}
 	return taken
-}
-
-// divides says whether a domain has children and more left than needed.
-func (c *chooser) divides(d *domain, need float64) bool {
-	return len(d.children) > 0 && c.left[d.id] > need+epsilon
 }
 
 // all takes all CPUs that a domain has left.
