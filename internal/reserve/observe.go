@@ -241,39 +241,25 @@ func intent(id workload.ID, knob plan.Knob, value, why string) plan.Intent {
 
 // target is the value for a group's file, and its reason.
 func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string) {
+	container := n
+	for container != nil && len(t.shares[container.Path].Own) == 0 {
+		container = container.parent
+	}
 	switch {
-	case n.pinned || n.beneath || n.foreign():
+	case n.pinned || n.beneath || n.foreign() || len(t.shares) == 0:
 		return n.home, ""
-	case len(t.shares) == 0:
+	case container == n:
+		return t.shares[n.Path].CPUs, "CPUs of its own: " + t.shares[n.Path].Own.String()
+	case container != nil && in.Inherits:
 		return n.home, ""
-	case n.ancestor && len(t.shares[n.Path].Own) == 0 && !t.inside(n):
+	case container != nil:
+		return t.shares[container.Path].CPUs.And(n.home), "in a container with CPUs of its own"
+	case n.ancestor:
 		return n.narrow(shared.Union(t.below(n.Path))), "the share pool and the CPUs of containers in it"
-	}
-	for at := n; at != nil; at = at.parent {
-		sh, ok := t.shares[at.Path]
-		switch {
-		case ok && at == n:
-			return sh.CPUs, "CPUs of its own: " + sh.Own.String()
-		case ok && in.Inherits:
-			return n.home, ""
-		case ok:
-			return sh.CPUs.And(n.home), "in a container with CPUs of its own"
-		}
-	}
-	if in.Inherits && n.parent != nil && !n.parent.ancestor {
+	case in.Inherits && n.parent != nil && !n.parent.ancestor:
 		return n.home, ""
 	}
 	return n.narrow(shared), "confined to the share pool"
-}
-
-// inside says whether a group is in a container with exclusive CPUs.
-func (t *turn) inside(n *node) bool {
-	for at := n.parent; at != nil; at = at.parent {
-		if _, ok := t.shares[at.Path]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 // narrow cuts the group's CPUs to a set; where that set contains all of them, it returns home.
