@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"plimsoll/internal/workload"
@@ -106,35 +108,29 @@ func (n Node) below(line, aboveLimits float64) float64 {
 // whose groups use most above their limits, the one with the largest excess, and so on. So many small raises of one
 // tenant do not outlast the only one of another. relief is what groups that were brought back a moment ago used, and
 // the measured use still holds.
-func shed(n Node, raised []excess, relief float64) []int {
+func shed(n Node, raised []excess, relief float64) []excess {
 	of := map[string]float64{}
 	for _, e := range raised {
 		of[e.tenant] += e.above
 	}
-	more := func(a, b excess) bool {
-		if of[a.tenant] != of[b.tenant] {
-			return of[a.tenant] > of[b.tenant]
-		}
-		return a.above > b.above
+	most := func(a, b excess) int {
+		return cmp.Or(cmp.Compare(of[b.tenant], of[a.tenant]), cmp.Compare(b.above, a.above))
 	}
-	var picked []int
-	taken := make([]bool, len(raised))
-	for predicted := n.Used - relief; predicted >= n.Threshold() && len(picked) < len(raised); {
-		next := -1
-		for i, e := range raised {
-			if !taken[i] && (next < 0 || more(e, raised[next])) {
-				next = i
-			}
-		}
-		taken[next], picked = true, append(picked, next)
-		predicted -= raised[next].above
-		of[raised[next].tenant] -= raised[next].above
+	var picked []excess
+	left := slices.Clone(raised)
+	for predicted := n.Used - relief; predicted >= n.Threshold() && len(left) > 0; {
+		next := slices.MinFunc(left, most)
+		left = slices.DeleteFunc(left, func(e excess) bool { return e.u == next.u })
+		picked = append(picked, next)
+		predicted -= next.above
+		of[next.tenant] -= next.above
 	}
 	return picked
 }
 
-// excess is how many CPUs a raised group uses above its limit.
+// excess is how many CPUs a raised candidate uses above its limit.
 type excess struct {
+	u      *candidate
 	tenant string
 	above  float64
 }

@@ -58,35 +58,26 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	if s.overload.IsZero() {
 		s.overload = in.Now
 	}
-	var raised []*candidate
-	var above []excess
+	var raised []excess
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
 		if u.raised() && !u.QuotaBlocked.LeftAlone() {
-			raised, above = append(raised, u), append(above, excess{u.owner.Namespace, u.above()})
+			raised = append(raised, excess{u, u.owner.Namespace, u.above()})
 		}
 	}
-	picked := shed(lasting, above, sum(s.relief))
-	if in.Now.Sub(s.overload) >= time.Second {
-		picked = all(len(raised))
+	picked := raised
+	if in.Now.Sub(s.overload) < time.Second {
+		picked = shed(lasting, raised, sum(s.relief))
 	}
-	for _, i := range picked {
-		u := raised[i]
+	for _, e := range picked {
+		u := e.u
 		if u.m.wait.Ready(in.Now) {
 			u.m.wait.Hit(in.Now, time.Second, time.Minute)
-			s.relief = append(s.relief, relief{u.ID, u.owner.Namespace, in.Now.Add(NodeSpan), above[i].above})
+			s.relief = append(s.relief, relief{u.ID, e.tenant, in.Now.Add(NodeSpan), e.above})
 		}
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
 			in.Node.Used, in.Node.Threshold())}
 	}
-}
-
-func all(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }
 
 func (s *State) expire(now time.Time) {
