@@ -49,13 +49,13 @@ func (s *State) boundCeilings(in Input, pods []podCandidates) {
 	s.extra.Expire(in.Now)
 	each(pods, func(p *podCandidates, u *candidate) {
 		if p.counts(u) {
-			s.extra.Hold(u.ID, u.owner, u.excess(u.Disk.Quota), in.Now, u.period())
+			s.extra.Hold(u.ID, u.m.owner, u.excess(u.Disk.Quota), in.Now, u.period())
 		}
 	})
 	each(pods, func(p *podCandidates, u *candidate) {
 		switch {
 		case p.counts(u):
-			u.lowerCeiling(s.extra.Left(u.ID, u.owner))
+			u.lowerCeiling(s.extra.Left(u.ID, u.m.owner))
 		case p.itself && in.Rules.Nested: // the kernel takes no quota above the pod's
 			u.ceiling = min(u.ceiling, max(u.limit.CPUs(), p.pod.Disk.CPUs()))
 		}
@@ -89,7 +89,7 @@ func (u *candidate) bounded() Bounded {
 func (s *State) holdRefill(now time.Time, u *candidate, until time.Time) {
 	if s.extra.Bounded() {
 		handed := u.m.currentPeriod(now, u.Disk).handed + u.Disk.Quota
-		s.extra.HoldUntil(u.ID, u.owner, u.excess(min(handed, u.cap())), until)
+		s.extra.HoldUntil(u.ID, u.m.owner, u.excess(min(handed, u.cap())), until)
 	}
 }
 
@@ -103,14 +103,14 @@ func (s *State) keepBounds(in Input, pods []podCandidates) {
 	each(pods, func(p *podCandidates, u *candidate) {
 		if p.counts(u) && p.raises(u) {
 			units = append(units, u)
-			claims = append(claims, tenant.Claim{Owner: u.owner, Weight: u.weight(), Want: u.wants()})
+			claims = append(claims, tenant.Claim{Owner: u.m.owner, Weight: u.weight(), Want: u.wants()})
 		}
 	})
 	for i, part := range s.extra.Divide(claims) {
 		u := units[i]
 		s.fit(u, part)
 		held := u.excess(max(u.quota, u.Disk.Quota))
-		s.extra.Hold(u.ID, u.owner, held, in.Now, u.period())
+		s.extra.Hold(u.ID, u.m.owner, held, in.Now, u.period())
 		if held > 0 {
 			u.lowerCeiling(held, u.bound) // what is written is within that in the period that stands, too
 		}
@@ -138,7 +138,7 @@ func (u *candidate) wants() float64 {
 // fit cuts what a candidate is to have to its part, and a raise to what nobody holds.
 func (s *State) fit(u *candidate, part float64) {
 	if u.quota > u.Disk.Quota {
-		left, _ := s.extra.Left(u.ID, u.owner)
+		left, _ := s.extra.Left(u.ID, u.m.owner)
 		to := min(part, left)
 		switch quota := u.quotaAbove(to); {
 		case quota >= u.quota:

@@ -98,8 +98,8 @@ func TestRaisesKeepBounds(t *testing.T) {
 			limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
 			st := strategy.Default()
 			st.Policy = strategy.CFSQuotaBurstOnly
-			u := &candidate{Group: Group{ID: workload.ID{Path: fmt.Sprint(i)}, Disk: limit, Request: b.request, Strategy: st}, m: &memory{}, limit: limit, ceiling: math.Inf(1), now: t0,
-				owner: tenant.Owner{Pod: fmt.Sprint(i), Namespace: b.namespace}}
+			u := &candidate{Group: Group{ID: workload.ID{Path: fmt.Sprint(i)}, Disk: limit, Request: b.request, Strategy: st}, limit: limit, ceiling: math.Inf(1), now: t0,
+				m: &memory{owner: tenant.Owner{Pod: fmt.Sprint(i), Namespace: b.namespace}}}
 			u.Disk.Quota = b.disk
 			if b.wants > b.disk { // it is throttled period after period
 				u.m.everThrottled, u.m.throttledAt = true, t0
@@ -147,7 +147,7 @@ func TestItselfHoldsForItsContainers(t *testing.T) {
 		p.pod.isPod = true
 		s := NewState()
 		s.boundCeilings(Input{Now: t0, Extra: extra(5, 5, 5)}, []podCandidates{p})
-		left, _ := s.extra.Left(workload.ID{Path: "/other"}, p.pod.owner)
+		left, _ := s.extra.Left(workload.ID{Path: "/other"}, p.pod.m.owner)
 		if got := 5 - left; math.Abs(got-want) > 1e-9 {
 			t.Errorf("itself %v: %v CPUs are held, want %v", itself, got, want)
 		}

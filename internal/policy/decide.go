@@ -55,8 +55,8 @@ func (s *State) Decide(in Input) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in)
-	s.sums.pool = poolOf(pods)
-	in.Node = s.sums.off(in.Node)
+	s.pool = poolOf(pods)
+	in.Node = s.pool.off(in.Node)
 	out.Node = in.Node
 	raisable := demand(in, pods)
 	s.guard(in, raisable, out)
@@ -124,7 +124,7 @@ func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64
 	if g.CPUs > 0 {
 		ceiling = min(ceiling, float64(g.CPUs))
 	}
-	u := &candidate{Group: g, configured: configured, m: m, owner: owner, ceiling: ceiling, now: in.Now}
+	u := &candidate{Group: g, configured: configured, m: m, ceiling: ceiling, now: in.Now}
 	u.cpus = max(1, in.Node.CPUs)
 	u.starts(g.Starting && u.refilled(in))
 	if g.Resized {

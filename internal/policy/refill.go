@@ -123,7 +123,7 @@ func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
 	out := newOutput()
 	pods := s.observe(in)
 	s.expire(in.Now)
-	in.Node = s.sums.off(in.Node)
+	in.Node = s.pool.off(in.Node)
 	answer := func(p podCandidates, u *candidate) {
 		if t, ok := Latest(throttles, u.Inode); ok {
 			s.answerThrottle(in, p, u, t, out)
@@ -168,7 +168,7 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 		out.Later = append(out.Later, t)
 		return
 	}
-	paid := s.writes.Afford(in.Now, u.owner.Tenant(), u.need(in.Now))
+	paid := s.writes.Afford(in.Now, u.m.owner.Tenant(), u.need(in.Now))
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
 		u.atCap, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
@@ -234,7 +234,7 @@ func (s *State) spare(in Input, u *candidate) string {
 	cost := u.Disk.Quota.Seconds() / NodeSpan.Seconds()
 	granted := s.sums.granted - u.pending()
 	favoured, room, line := u.Starting, in.Node.below(in.Node.Threshold(), s.sums.above)-granted, "the threshold"
-	if within, others := s.within(in.Node, u.owner.Namespace, cost); others {
+	if within, others := s.within(in.Node, u.m.owner.Namespace, cost); others {
 		favoured, room = within, in.Node.below(in.Node.Threshold(), 0)
 	}
 	if !favoured {
@@ -273,7 +273,7 @@ func (s *State) book(in Input, p *podCandidates, u *candidate, t Throttle) {
 	}
 	if !u.covered() && (!u.isPod || p.itself) {
 		cpus := u.Disk.Quota.Seconds() / NodeSpan.Seconds()
-		s.refills = append(s.refills, relief{u.ID, u.owner.Namespace, until, cpus})
+		s.refills = append(s.refills, relief{u.ID, u.m.owner.Namespace, until, cpus})
 	}
 	if p.counts(u) {
 		s.holdRefill(in.Now, u, until)

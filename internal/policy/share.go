@@ -16,7 +16,7 @@ import (
 func (s *State) guard(in Input, units []*candidate, out *Output) {
 	s.expire(in.Now)
 	state, lasting := in.Node.State(), in.Node
-	lasting.Used -= s.sums.starts
+	lasting.Used -= s.pool.starts
 	overloaded := lasting.State() == NodeOverload
 	if !overloaded {
 		s.overload = time.Time{}
@@ -31,7 +31,7 @@ func (s *State) guard(in Input, units []*candidate, out *Output) {
 			u.deny(state.words() + ": no raise")
 		}
 	}
-	s.sums.aboveLimits = aboveLimits{tenants: map[string]float64{}}
+	s.sums = sums{tenants: map[string]float64{}}
 	for _, u := range units {
 		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
 		s.sums.above += u.above()
@@ -39,7 +39,7 @@ func (s *State) guard(in Input, units []*candidate, out *Output) {
 		u.m.promised = max(0, u.excess(u.quota)-u.excess(u.Disk.Quota))
 		s.sums.over += u.over()
 		if has := max(u.over(), u.excess(u.quota)); has > 0 {
-			s.sums.tenants[u.owner.Namespace] += has
+			s.sums.tenants[u.m.owner.Namespace] += has
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
 		if u.raised() && !u.QuotaBlocked.LeftAlone() {
-			raised = append(raised, excess{u, u.owner.Namespace, u.above()})
+			raised = append(raised, excess{u, u.m.owner.Namespace, u.above()})
 		}
 	}
 	picked := raised

@@ -79,7 +79,7 @@ func TestStartsDoNotCountInWhatIsShed(t *testing.T) {
 		return u
 	}
 	s, units := NewState(), []*candidate{raised(), raised()}
-	s.sums.starts = 1.5
+	s.pool.starts = 1.5
 	s.guard(Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50, Used: 5.6}}, units, newOutput())
 	if units[0].kind != KindGuard || units[1].kind == KindGuard {
 		t.Errorf("%+v, %+v: want half a CPU taken back, of the first", units[0].decision, units[1].decision)

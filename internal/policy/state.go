@@ -152,6 +152,7 @@ type State struct {
 	overload time.Time // when the overload began; zero: none
 	relief   []relief
 	refills  []relief // what refills handed out, and the node's use does not show yet
+	pool     pool
 	sums     sums
 	trust    trust // that refills have effect
 	writes   tenant.Writes
@@ -165,21 +166,16 @@ type State struct {
 // Wrote says how many refills of the last answer were written, and how long that took.
 func (s *State) Wrote(writes int, took time.Duration) { s.writes.Took(writes, took) }
 
-// sums are sums over all groups in the last full turn, for the turns of single pods.
-type sums struct {
-	pool
-	aboveLimits
-}
-
-// pool is what divides the machine into its share pool and the rest.
+// pool is what divides the machine into its share pool and the rest, as of the last full turn, for the turns of single
+// pods.
 type pool struct {
 	reserved    float64 // CPUs that are not the share pool's
 	reservedUse float64 // CPUs in use that do not count against it
 	starts      float64 // CPUs that starts use above their quotas
 }
 
-// aboveLimits is the use and grants above limits, in CPUs, as guard adds them up.
-type aboveLimits struct {
+// sums are the use and grants above limits, in CPUs, as guard adds them up in a full turn for the turns of single pods.
+type sums struct {
 	above   float64            // that raised groups use
 	granted float64            // that are granted already
 	over    float64            // that groups use, raised or not
@@ -252,7 +248,6 @@ type candidate struct {
 	m          *memory
 	isPod      bool
 	limit      cpu.Bandwidth // the baseline quota over the real period, the baseline burst
-	owner      tenant.Owner
 	ceiling    float64
 	bound      string // which bound makes the ceiling what it is; "": none does
 	cutBy      string // which bound keeps it from what it wants

@@ -66,7 +66,7 @@ func TestDecideYields(t *testing.T) {
 func TestSumsStandDuringATurn(t *testing.T) {
 	r := newAnswered(strategy.Auto)
 	in := r.input(t0.Add(2 * time.Second))
-	last := sums{aboveLimits: aboveLimits{above: 1, granted: 2, over: 3, tenants: map[string]float64{"a": 4}}}
+	last := sums{above: 1, granted: 2, over: 3, tenants: map[string]float64{"a": 4}}
 	r.state.sums = last
 	var seen []sums
 	in.Yield = func() { seen = append(seen, r.state.sums) }
