@@ -250,15 +250,12 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 		pod.Group = see(p.Group)
 	}
 	for _, g := range p.Containers {
-		pod.Containers = append(pod.Containers, see(g))
-	}
-	if len(p.Scopes) > 0 {
-		pod.Scopes = make(map[workload.ID]policy.Group, len(p.Scopes))
-	}
-	for _, g := range p.Containers {
-		if scope := p.Scopes[g.ID]; scope != nil {
-			pod.Scopes[g.ID] = see(scope)
+		c := see(g)
+		if g.Around != nil {
+			scope := see(g.Around)
+			c.Scope = &scope
 		}
+		pod.Containers = append(pod.Containers, c)
 	}
 	if lost { // pause as before a resize, so that burst and raise do not conflict with the limit
 		for i := range pod.Containers { // with which pod and scopes pause

@@ -35,6 +35,7 @@ type Group struct {
 	Quiet   time.Time // it has used no CPU from the previous reading until then; zero: not known
 	Due     time.Time // when it is read again
 	Since   time.Time // when it was first seen
+	Around  *Group    // the scope around a container's group that has the same limit; nil: none
 	Attention
 	DiskAt    time.Time    // when the files were read; zero: they are read again in the next turn
 	threads   *threadMeter // nil: its use was never measured through its threads

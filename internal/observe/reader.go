@@ -53,9 +53,6 @@ type Pod struct {
 	Namespace  string // "" if unknown
 	Ceiling    float64
 	Containers []*Group
-	// Scopes are the parent groups of containers' groups that have the container's limit too (workload.Container), by
-	// container.
-	Scopes map[workload.ID]*Group
 }
 
 // Reader reads the groups and keeps the last readings.
@@ -166,8 +163,8 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 	pod.Containers = make([]*Group, 0, len(p.Containers))
 	for _, c := range p.Containers {
 		if g := r.group(now, c, LevelContainer, &p); g != nil {
+			g.Around = r.scope(now, &c, &p)
 			pod.Containers = append(pod.Containers, g)
-			r.scope(now, &c, &p, &pod)
 		}
 		if outermost == "" {
 			outermost = c.Path
@@ -177,25 +174,20 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 	return pod, len(pod.Containers) > 0
 }
 
-// scope reads the scope of a container, which throttles the container as a pod does. The declared limit of the
-// container is also that of the scope; where systemd has rounded it up, the scope's limit is the value of its file.
-func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod, pod *Pod) {
+// scope reads the scope of a container, which throttles the container as a pod does; nil: it has none. The declared
+// limit of the container is also that of the scope; where systemd has rounded it up, the scope's limit is the value of
+// its file.
+func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod) *Group {
 	if c.Scope.Path == "" {
-		return
+		return nil
 	}
 	scope := workload.Container{ID: c.Scope, Name: "scope of " + c.Name, Strategy: c.Strategy, Runtime: "pod"}
 	scope.Declared = c.Declared
 	g := r.group(now, scope, LevelPod, p)
-	if g == nil {
-		return
-	}
-	if g.Declared != nil && g.Declared.Bandwidth.Over(g.Disk.Period) != g.Disk.Quota {
+	if g != nil && g.Declared != nil && g.Declared.Bandwidth.Over(g.Disk.Period) != g.Disk.Quota {
 		g.Declared = nil
 	}
-	if pod.Scopes == nil {
-		pod.Scopes = map[workload.ID]*Group{}
-	}
-	pod.Scopes[c.ID] = g
+	return g
 }
 
 // group reads one group if it is due; nil if it is gone or could never be read.

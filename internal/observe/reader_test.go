@@ -39,10 +39,10 @@ func TestScopeOfAContainer(t *testing.T) {
 		c := workload.Container{ID: workload.ID{Path: scope + "/container", Inode: 2}, Scope: workload.ID{Path: scope, Inode: 1},
 			Declared: declared, Strategy: strategy.Default()}
 		pod, _ := newReader(tree, k.Now).ReadPod(k.Now(), workload.Pod{Containers: []workload.Container{c}})
-		if len(pod.Scopes) != 1 {
+		if len(pod.Containers) != 1 || pod.Containers[0].Around == nil {
 			t.Fatalf("%+v", pod)
 		}
-		if got := pod.Scopes[c.ID]; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
+		if got := pod.Containers[0].Around; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
 			t.Errorf("quota %v: declared %+v, strategy %+v", quota, got.Declared, got.Strategy)
 		}
 	}

@@ -80,12 +80,12 @@ func (s *State) observe(in Input) []podCandidates {
 	for _, p := range in.Pods {
 		in.yield()
 		owner := p.owner()
-		pu := podCandidates{pod: s.candidate(in, p.Group, owner, p.Ceiling), own: p.Own}
+		pu := podCandidates{pod: s.candidate(in, &p.Group, owner, p.Ceiling), own: p.Own}
 		ceiling := math.Min(p.Ceiling, podCeiling(pu.pod))
 		pu.containers = make([]*candidate, 0, len(p.Containers))
 		for _, c := range p.Containers {
-			scope := s.candidate(in, p.Scopes[c.ID], owner, ceiling)
-			u := s.candidate(in, c, owner, math.Min(ceiling, podCeiling(scope)))
+			scope := s.candidate(in, c.Scope, owner, ceiling)
+			u := s.candidate(in, &c, owner, math.Min(ceiling, podCeiling(scope)))
 			pu.containers = append(pu.containers, u)
 			if scope != nil {
 				pu.scopes = append(pu.scopes, podCandidates{pod: scope, containers: []*candidate{u}})
@@ -109,8 +109,8 @@ func podCeiling(pod *candidate) float64 {
 }
 
 // candidate makes the candidate of a group; nil: a pod without a group, or a container without a scope.
-func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64) *candidate {
-	if g.Path == "" {
+func (s *State) candidate(in Input, g *Group, owner tenant.Owner, ceiling float64) *candidate {
+	if g == nil || g.Path == "" {
 		return nil
 	}
 	m := s.groups[g.ID]
@@ -119,13 +119,11 @@ func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64
 		s.groups[g.ID] = m
 	}
 	m.owner, m.inFile = owner, g.Disk
-	configured := g.Strategy
-	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
 	if g.CPUs > 0 {
 		ceiling = min(ceiling, float64(g.CPUs))
 	}
-	u := &candidate{Group: g, configured: configured, m: m, ceiling: ceiling, now: in.Now}
-	u.cpus = max(1, in.Node.CPUs)
+	u := &candidate{Group: *g, configured: g.Strategy, m: m, ceiling: ceiling, now: in.Now}
+	u.Strategy, u.cpus = cut(g.Strategy, in.BurstCut, in.Rules), max(1, in.Node.CPUs)
 	u.starts(g.Starting && u.refilled(in))
 	if g.Resized {
 		m.history.Reset()

@@ -39,6 +39,8 @@ type Group struct {
 	LostKnown bool
 	// RequestsThrottled is the throttled time of the requests that it has answered so far; nil: not known.
 	RequestsThrottled *time.Duration
+	// Scope is the group around a container's that has the container's limit too (workload.Container); nil: none.
+	Scope *Group
 }
 
 // Pod is a group with containers in it, or containers without a pod, when its ID is zero.
@@ -48,9 +50,6 @@ type Pod struct {
 	Own        bool    // its limit applies to all its containers together (workload.Pod)
 	Namespace  string  // "" if unknown
 	Containers []Group
-	// Scopes are the groups around those of containers that have the container's limit too (workload.Container), by
-	// container.
-	Scopes map[workload.ID]Group
 }
 
 // owner is whose the pod's groups are.
