@@ -189,7 +189,7 @@ func New(o Options) *Agent {
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts,
 		Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) },
 		Uses:   func(group uint64) []int64 { return a.Events.Uses(group) }}
-	a.reader = observe.New(observe.Reader{Tree: o.Tree, Host: o.Host, Clock: o.Clock, Borrowed: o.DryRun,
+	a.reader = observe.New(observe.Reader{Tree: o.Tree, Host: o.Host, Clock: o.Clock,
 		Paused: func(group string, now time.Time) bool { return a.whyPaused(group, now) != "" },
 		Failed: a.record.Unreadable, Yield: a.mu.Yield,
 		Extra: func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }})

@@ -130,18 +130,3 @@ func TestOpenFilesWhilePolling(t *testing.T) {
 		t.Errorf("open: %v", s.open)
 	}
 }
-
-// TestDryRunLeavesOpenFiles: an agent that only plans has another one's files.
-func TestDryRunLeavesOpenFiles(t *testing.T) {
-	w, _ := subscribed(t, true)
-	s := w.shelve()
-	w.agent.reader.Borrowed, s.most = true, 7
-	s.keep["cpu/other"] = true
-	w.hog("/hog")
-	w.run(time.Second)
-	w.place.pods = nil
-	w.run(time.Second)
-	if len(s.keep) != 1 || len(s.open) != 0 || s.most != 7 {
-		t.Errorf("held: %v, open: %v, at most %d", s.keep, s.open, s.most)
-	}
-}

@@ -60,8 +60,6 @@ type Reader struct {
 	Tree  *cgroup.Tree
 	Host  Host
 	Clock func() time.Time
-	// Borrowed: the open files of Tree belong to another agent, and this reader keeps none open.
-	Borrowed bool
 	// Paused says whether a container is kept at its limit, whatever its strategy.
 	Paused func(group string, now time.Time) bool
 	// Extra is what our sched_ext scheduler counted for a group in addition to the kernel.
@@ -195,7 +193,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 	g := r.groups[c.ID]
 	if g == nil {
 		if _, known := r.paths[c.Path]; known { // a new group with the path of an old one
-			r.forgetFiles(c.Path)
+			r.Tree.Forget(c.Path)
 		}
 		g = &Group{Since: now, old: r.turn <= 1}
 		r.groups[c.ID], r.paths[c.Path] = g, c.ID
@@ -339,7 +337,7 @@ func (r *Reader) drop() (list []*Group) {
 	for _, path := range free {
 		r.Yield()
 		if _, taken := r.paths[path]; !taken { // meanwhile
-			r.forgetFiles(path)
+			r.Tree.Forget(path)
 		}
 	}
 	return list

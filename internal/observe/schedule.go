@@ -159,9 +159,6 @@ func (r *Reader) Refresh(now time.Time, all bool) bool {
 
 // keepFew bounds the files that stay open.
 func (r *Reader) keepFew(pods []workload.Pod) {
-	if r.Borrowed {
-		return
-	}
 	groups := 0
 	for i := range pods {
 		groups += pods[i].Groups()
@@ -171,7 +168,7 @@ func (r *Reader) keepFew(pods []workload.Pod) {
 
 // KeepOpen keeps the files of a group open from now on, or no longer.
 func (r *Reader) KeepOpen(g *Group, open bool) {
-	if r.Borrowed || g.open == open {
+	if g.open == open {
 		return
 	}
 	g.open = open
@@ -179,12 +176,5 @@ func (r *Reader) KeepOpen(g *Group, open bool) {
 		r.Tree.KeepOpen(g.Path)
 	} else {
 		r.Tree.CloseFiles(g.Path)
-	}
-}
-
-// forgetFiles closes the files of a group that is gone.
-func (r *Reader) forgetFiles(group string) {
-	if !r.Borrowed {
-		r.Tree.Forget(group)
 	}
 }
