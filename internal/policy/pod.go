@@ -153,11 +153,8 @@ func (p *podCandidates) follow(in Input) {
 // limit.
 func (p *podCandidates) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	u := p.pod
-	if p.itself {
+	if p.itself || !u.bursts() {
 		return u.burst(now, r)
-	}
-	if !u.bursts() {
-		return u.limit.Burst, u.ownerBurst() // no burst is requested
 	}
 	for _, c := range p.containers {
 		requested += scale(c.requested, c.period(), u.period())
