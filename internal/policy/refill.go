@@ -168,7 +168,7 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 		out.Later = append(out.Later, t)
 		return
 	}
-	paid := s.writes.Afford(in.Now, u.m.owner.Tenant(), u.need(in.Now))
+	paid := s.writes.Afford(in.Now, u.m.owner.Tenant(), u.m.need(in.Now, u.Starting))
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
 		u.atCap, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
@@ -206,17 +206,12 @@ const (
 	tooManyWrites = "too many writes"
 )
 
-// need is what a refill of the candidate is for.
-func (u *candidate) need(now time.Time) tenant.Need {
-	if u.Starting {
+// need is what a refill of the group is for.
+func (m *memory) need(now time.Time, starting bool) tenant.Need {
+	switch {
+	case starting:
 		return tenant.Start
-	}
-	return u.m.need(now)
-}
-
-// need is what a refill of a group is for that is not in its start.
-func (m *memory) need(now time.Time) tenant.Need {
-	if m.throttledPeriods.limitTooLow(now) {
+	case m.throttledPeriods.limitTooLow(now):
 		return tenant.TooLow
 	}
 	return tenant.Ordinary

@@ -21,7 +21,7 @@ func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, b Batch) bool 
 		return false
 	}
 	of := m.owner.Tenant()
-	if s.writes.Affords(now, of, m.need(now), b[of]) {
+	if s.writes.Affords(now, of, m.need(now, false), b[of]) {
 		b[of]++
 		return false
 	}
