@@ -97,7 +97,8 @@ func drivers() []driver {
 			func(m Machine) (bool, string) { return m.Identity, m.IdentityWhy }},
 		{strategy.MechanismIdle, idles, func(m Machine) (bool, string) { return m.Idle, m.IdleWhy }},
 		{strategy.MechanismWeight, weights, func(Machine) (bool, string) { return true, "every kernel has it" }},
-		{strategy.MechanismSlice, noIntents, func(m Machine) (bool, string) { return m.Slice, m.SliceWhy }},
+		{strategy.MechanismSlice, func(Level, Machine) []plan.Intent { return nil }, // slicesOf makes them
+			func(m Machine) (bool, string) { return m.Slice, m.SliceWhy }},
 		{strategy.MechanismCoreSched, cookies, coreSched},
 		{strategy.MechanismSchedExt, deprioritized,
 			func(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }},

@@ -28,10 +28,8 @@ import (
 // shortSlice is the slice of online tasks under the mechanism slice: the shortest that the kernel accepts.
 const shortSlice = 100 * time.Microsecond
 
-// noIntents is for the mechanism slice: slicesOf makes the intents for slices under every mechanism.
-func noIntents(Level, Machine) []plan.Intent { return nil }
-
-// slicesOf makes the intents for slices of online levels. Our sched_ext scheduler has slices of its own.
+// slicesOf makes the intents for slices of online levels under every mechanism, but not under our sched_ext scheduler,
+// which has slices of its own.
 func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []plan.Intent {
 	if slice == 0 && name == strategy.MechanismSlice {
 		slice = shortSlice
