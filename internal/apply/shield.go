@@ -70,15 +70,14 @@ func (w *Writer) Shield() (Shield, error) {
 		return Shield{}, errors.New("writing is held")
 	}
 	s, err := w.makeShield(group)
-	if s.Group == "" {
-		return s, fmt.Errorf("%s: %w%s", group, err, shieldHint(err))
-	}
 	if err == nil {
 		err = w.fill(group)
 	}
-	in, err2 := w.tree.CPUSetThreads(group)
-	s.Tasks = len(in)
-	if err = errors.Join(err, err2); err != nil {
+	if s.Group != "" {
+		in, err2 := w.tree.CPUSetThreads(group)
+		s.Tasks, err = len(in), errors.Join(err, err2)
+	}
+	if err != nil {
 		return s, fmt.Errorf("%s: %w%s", group, err, shieldHint(err))
 	}
 	return s, nil
