@@ -101,7 +101,7 @@ func Allocate(m Machine, wants []Want) Allocation {
 	// Packed wants first: if one of them has grown to a whole CPU, it moves, and the others in its bin stay.
 	for _, packed := range []bool{true, false} {
 		for _, w := range having {
-			if (whole(w) == 0) == packed && !a.keep(w) {
+			if w.packed() == packed && !a.keep(w) {
 				changed = append(changed, w)
 			}
 		}
@@ -169,10 +169,13 @@ func newAllocator(m Machine) *allocator {
 	return a
 }
 
-// whole is how many CPUs a want takes for itself; 0: it is packed.
-func whole(w Want) float64 {
-	if w.CPUs < 1-epsilon {
-		return 0
+// packed says whether a want shares a CPU with others.
+func (w Want) packed() bool { return w.CPUs < 1-epsilon }
+
+// need is how many CPUs a want takes; one that is not packed takes whole ones.
+func (w Want) need() float64 {
+	if w.packed() {
+		return w.CPUs
 	}
 	return math.Ceil(w.CPUs - epsilon)
 }
@@ -202,48 +205,36 @@ func (a *allocator) available(w Want) cpu.Set {
 
 // keep lets a want keep its CPUs, if they still match its request.
 func (a *allocator) keep(w Want) bool {
-	if need := whole(w); need > 0 {
-		size := a.size(w.Has)
-		exact := size >= need-epsilon && !a.spare(w.Has, need)
-		return exact && w.Has.Within(a.available(w)) && a.fits(size, a.Floor) && a.own(w, w.Has)
-	}
 	for _, b := range a.bins {
-		if b.cpus.Equal(w.Has) {
+		if w.packed() && b.cpus.Equal(w.Has) {
 			return b.room() >= w.CPUs-epsilon && b.add(w)
 		}
 	}
 	size := a.size(w.Has)
-	if !w.Has.Within(a.available(w)) || a.spare(w.Has, w.CPUs) || size < w.CPUs-epsilon || !a.fits(size, a.Floor) {
-		return false
-	}
-	return a.open(w, w.Has)
+	exact := size >= w.need()-epsilon && !a.spare(w.Has, w.need())
+	return exact && w.Has.Within(a.available(w)) && a.fits(size, a.Floor) && a.give(w, w.Has)
 }
 
 // fits says whether this capacity may be taken from the share pool.
 func (a *allocator) fits(size, floor float64) bool { return a.total-a.used-size >= floor-epsilon }
 
-func (a *allocator) own(w Want, cpus cpu.Set) bool {
-	a.sets[w.Name] = cpus
-	a.take(cpus)
-	return true
-}
-
-func (a *allocator) open(w Want, cpus cpu.Set) bool {
-	a.bins = append(a.bins, &bin{cpus: cpus, size: a.size(cpus), items: []Want{w}})
-	a.take(cpus)
+// give gives CPUs that are free to a want: to itself, or as a new bin.
+func (a *allocator) give(w Want, cpus cpu.Set) bool {
+	if w.packed() {
+		a.bins = append(a.bins, &bin{cpus: cpus, size: a.size(cpus), items: []Want{w}})
+	} else {
+		a.sets[w.Name] = cpus
+	}
+	for _, c := range cpus {
+		a.free[c] = false
+	}
+	a.used += a.size(cpus)
 	return true
 }
 
 func (b *bin) add(w Want) bool {
 	b.items = append(b.items, w)
 	return true
-}
-
-func (a *allocator) take(cpus cpu.Set) {
-	for _, c := range cpus {
-		a.free[c] = false
-	}
-	a.used += a.size(cpus)
 }
 
 // place finds CPUs for a want that has none, or whose CPUs no longer match; a new want must leave enough CPUs for the
@@ -259,47 +250,39 @@ func (a *allocator) place(w Want) {
 	}
 }
 
+// find places a want on CPUs of its own, or a packed one in a bin or on a new CPU; else by moving packed ones.
 func (a *allocator) find(w Want, floor float64) bool {
-	need := whole(w)
-	if need == 0 {
-		packed := a.pack(w, floor)
-		if !packed {
-			a.refuse(w, a.arithmetic(w, w.CPUs, floor))
-		}
-		return packed
+	free := func() bool {
+		cpus := a.choose(w, w.need())
+		return cpus != nil && a.fits(a.size(cpus), floor) && a.give(w, cpus)
 	}
-	enough := func() bool {
-		cpus := a.choose(w, need)
-		return cpus != nil && a.fits(a.size(cpus), floor) && a.own(w, cpus)
+	var found bool
+	if w.packed() {
+		found = a.join(w) || free() || a.repack(gap{}, []Want{w})
+	} else {
+		found = free() || a.repack(a.gap(w, floor), nil) && free()
 	}
-	if !enough() && !(a.repack(a.gap(w, need, floor), nil) && enough()) {
-		a.refuse(w, a.arithmetic(w, need, floor))
-		return false
+	if !found {
+		a.refuse(w, a.arithmetic(w, floor))
 	}
-	return true
+	return found
 }
 
 // gap is how many CPUs packed containers would have to give up for a want.
-func (a *allocator) gap(w Want, need, floor float64) gap {
-	missing := func(have float64) int { return max(0, int(math.Ceil(need-have-epsilon))) }
+func (a *allocator) gap(w Want, floor float64) gap {
+	missing := func(have float64) int { return max(0, int(math.Ceil(w.need()-have-epsilon))) }
 	return gap{anywhere: missing(a.total - a.used - floor), where: w, usable: missing(a.size(a.available(w)))}
 }
 
-// pack places a fraction: in the fullest bin with room for it, else on a new CPU, else by moving other items.
-func (a *allocator) pack(w Want, floor float64) bool {
+// join places a packed want in the fullest bin with room for it.
+func (a *allocator) join(w Want) bool {
 	var best *bin
 	for _, b := range a.bins {
 		if b.room() >= w.CPUs-epsilon && w.mayUse(b) && (best == nil || b.room() < best.room()) {
 			best = b
 		}
 	}
-	if best != nil {
-		return best.add(w)
-	}
-	if cpus := a.choose(w, w.CPUs); cpus != nil && a.fits(a.size(cpus), floor) {
-		return a.open(w, cpus)
-	}
-	return a.repack(gap{}, []Want{w})
+	return best != nil && best.add(w)
 }
 
 func (w Want) mayUse(b *bin) bool { return w.Within == nil || b.cpus.Within(w.Within) }
@@ -309,10 +292,10 @@ func (a *allocator) refuse(w Want, why string) {
 }
 
 // arithmetic says why a want does not fit.
-func (a *allocator) arithmetic(w Want, need, floor float64) string {
+func (a *allocator) arithmetic(w Want, floor float64) string {
 	all := a.Topology.Set()
 	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already",
-		cpus(need), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
+		cpus(w.need()), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
 	if isolated := a.Isolated.And(all); len(isolated) > 0 {
 		text += fmt.Sprintf(", %s isolated or in another's partition (%s)", verb(a.size(isolated)), isolated)
 	}
