@@ -64,19 +64,26 @@ func (a *Agent) attend(g *group, v policy.View) {
 	}
 }
 
-// see shows the ledger the quota and burst of a group, and passes its answers to the policy. It says whether the limit
-// is not in force because its owner's write was lost.
-func (a *Agent) see(now time.Time, g *group, to *policy.Group) (lost bool) {
+// seeGroup shows the ledger the quota and burst of a group that was read, and makes the policy's input of its answers.
+// It says whether the limit is not in force because its owner's write was lost.
+func (a *Agent) seeGroup(now time.Time, read *observe.Group) (group policy.Group, lost bool) {
+	g, share := a.of(read), a.share(read.Path)
 	q, resized := a.seeFile(now, g, plan.Quota)
 	b, _ := a.seeFile(now, g, plan.Burst)
-	to.Limit.Period = g.Disk.Period
-	to.Limit.Quota, _ = q.Baseline.Time() // both were made by plan.Time
-	to.Limit.Burst, _ = b.Baseline.Time()
-	to.QuotaBlocked, to.BurstBlocked, to.Resized = a.blocked(now, g, q), a.blocked(now, g, b), resized
-	g.limit = to.Limit
+	g.limit.Period = g.Disk.Period
+	g.limit.Quota, _ = q.Baseline.Time() // both were made by plan.Time
+	g.limit.Burst, _ = b.Baseline.Time()
 	g.late = q.Due()
 	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
-	return q.State == ledger.Lost
+	group = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
+		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(read), Paused: g.Paused,
+		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts,
+		Limit: g.limit, Resized: resized, QuotaBlocked: a.blocked(now, g, q), BurstBlocked: a.blocked(now, g, b)}
+	if g.Strategy.Receipts > 0 && a.subscription.active {
+		t, ok := a.Events.Totals(g.Inode)
+		group.Lost, group.LostKnown, group.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests
+	}
+	return group, q.State == ledger.Lost
 }
 
 func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {

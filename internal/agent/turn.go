@@ -33,11 +33,12 @@ func (a *Agent) Tick(now time.Time) Turn {
 	return turn
 }
 
-// tick takes one turn. Only do writes.
+// tick takes one turn. Only do writes, and it learns from each write at once.
 func (a *Agent) tick(now time.Time) Turn {
 	in, gone := a.read(now)
 	decided := a.decide(now, in)
-	results := a.do(now, gone, decided, a.plan(now, decided))
+	changes := a.plan(now, decided)
+	results := a.do(now, gone, decided, changes)
 	a.recordTurn(now, decided, results)
 	return Turn{Results: results, Next: a.schedule(now, decided.bandwidth)}
 }
@@ -263,20 +264,6 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 		}
 	}
 	return pod
-}
-
-func (a *Agent) seeGroup(now time.Time, read *observe.Group) (group policy.Group, lost bool) {
-	g := a.of(read)
-	share := a.share(g.Path)
-	group = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
-		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused,
-		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts}
-	lost = a.see(now, g, &group)
-	if g.Strategy.Receipts > 0 && a.subscription.active {
-		t, ok := a.Events.Totals(g.Inode)
-		group.Lost, group.LostKnown, group.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests
-	}
-	return group, lost
 }
 
 // schedule sets when each group that was read is due again, and returns when the next turn is.
