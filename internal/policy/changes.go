@@ -203,11 +203,6 @@ func (u *candidate) viewWhole(in Input, p *podCandidates) View {
 	return v
 }
 
-// viewAgain is the view of a candidate between two full turns.
-func (u *candidate) viewAgain(in Input, p *podCandidates) View {
-	return u.view(in, p, u.m.whole.watched || u.throttled || u.m.inSpell())
-}
-
 func (u *candidate) view(in Input, p *podCandidates, watched bool) View {
 	whole := u.m.whole
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, Why: u.why, Window: u.window, AtCap: u.atCap,

@@ -138,24 +138,25 @@ type trust struct {
 	retry  plan.Backoff
 }
 
+// lost says that refills are not known to have effect.
+func (t *trust) lost() bool { return t.misses >= missesToDoubt }
+
 // open says whether refills may be made.
-func (t *trust) open(now time.Time) bool { return t.misses < missesToDoubt || t.retry.Ready(now) }
+func (t *trust) open(now time.Time) bool { return !t.lost() || t.retry.Ready(now) }
 
 // learn records an effect, and returns the trust after it.
 func (t *trust) learn(now time.Time, of workload.ID, e Effect) Trust {
-	before, lost := t.report(), false
+	before, again := t.lost(), false
 	switch e {
 	case Effective:
 		*t = trust{}
 	case Ineffective:
 		t.misses, t.last = t.misses+1, of
-		if lost = t.misses >= missesToDoubt && t.retry.Ready(now); lost {
+		if again = t.lost() && t.retry.Ready(now); again {
 			t.retry.Hit(now, firstDoubt, mostDoubt)
 		}
 	}
-	after := t.report()
-	after.News = lost || before.Lost != after.Lost
-	return after
+	return Trust{Lost: t.lost(), Until: t.retry.Until(), News: again || before != t.lost()}
 }
 
 // Trust says whether refills are known to have effect, for the status.
@@ -165,18 +166,15 @@ type Trust struct {
 	News  bool      // Lost has just changed, or the back-off was renewed
 }
 
-func (t *trust) report() Trust {
-	return Trust{Lost: t.misses >= missesToDoubt, Until: t.retry.Until()}
-}
-
-// Refilled records the effect of a refill, once, and returns the trust of the group and of the node after it.
+// Refilled records the effect of a refill, once, and returns the trust of the group and of the node after it; the zero
+// Trust where nothing was learned.
 func (s *State) Refilled(now time.Time, r *Refill, e Effect) (group, node Trust) {
 	m := s.groups[r.Of]
 	if r.decided || m == nil || e == Undecided {
-		return Trust{}, s.trust.report()
+		return group, node
 	}
 	r.decided = true
-	group, node = m.trust.learn(now, r.Of, e), s.trust.report()
+	group = m.trust.learn(now, r.Of, e)
 	if e != Ineffective || s.trust.last != r.Of {
 		node = s.trust.learn(now, r.Of, e)
 	}

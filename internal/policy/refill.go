@@ -129,7 +129,8 @@ func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
 			s.answerThrottle(in, p, u, t, out)
 		}
 		if u.Looked {
-			out.Views = append(out.Views, u.viewAgain(in, &p))
+			watched := u.m.whole.watched || u.throttled || u.m.inSpell()
+			out.Views = append(out.Views, u.view(in, &p, watched))
 		}
 	}
 	for _, p := range pods { // outermost first
