@@ -21,7 +21,9 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	defer a.mu.Unlock()
 	if !a.DryRun {
 		a.putBackIn(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
-		a.unshield()
+		results := a.Writer.Unshield() // what the previous agent left
+		a.record.Results(results)
+		a.cpus.Unshielded(results)
 	}
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {

@@ -107,10 +107,3 @@ func (a *Agent) stop() error {
 	a.record.Results(results)
 	return a.record.Restored(results)
 }
-
-// unshield removes the shield that a previous agent left.
-func (a *Agent) unshield() {
-	results := a.Writer.Unshield()
-	a.record.Results(results)
-	a.cpus.Unshielded(results)
-}

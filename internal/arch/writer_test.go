@@ -15,7 +15,8 @@ func writerCalls() map[string]int {
 		"turn.go Do":             1,
 		"restores.go TryRestore": 1,
 		"restores.go Restore":    2,
-		"restores.go Unshield":   2,
+		"restores.go Unshield":   1,
+		"handover.go Unshield":   1,
 	}
 }
 
