@@ -145,7 +145,7 @@ func (a *Agent) subscribe(pods []workload.Pod, all bool) (err error) {
 
 // introduce sets the eBPF state of a group that is watched for the first time, or again after a failure.
 func (a *Agent) introduce(g *group) {
-	a.setSuppressed(g, false)
+	a.suppressEvents(g, false)
 	g.suppressed = false
 	if g.counted = 0; g.limit.Quota > 0 && g.limit.Limited() {
 		a.countBy(g, g.limit.Quota)
@@ -153,15 +153,8 @@ func (a *Agent) introduce(g *group) {
 }
 
 // suppressEvents stops events that cannot be answered. The setting ends with the group, so that no other group inherits
-// it.
+// it. On failure g.suppressed stays, so that the next turn retries.
 func (a *Agent) suppressEvents(g *group, suppress bool) {
-	if a.subscription.active && g.suppressed != suppress && a.subscription.pods[g.Inode] != nil {
-		a.setSuppressed(g, suppress)
-	}
-}
-
-// setSuppressed leaves g.suppressed unchanged on failure, so that the next turn retries.
-func (a *Agent) setSuppressed(g *group, suppress bool) {
 	err := a.Events.SuppressEvents(g.Inode, suppress)
 	if err == nil {
 		g.suppressed = suppress
@@ -172,9 +165,6 @@ func (a *Agent) setSuppressed(g *group, suppress bool) {
 
 // countBy sets a group's limit as the quota by which eBPF classifies the use of its periods, raised or not.
 func (a *Agent) countBy(g *group, limit time.Duration) {
-	if !a.subscription.active || a.subscription.pods[g.Inode] == nil || g.counted == limit {
-		return
-	}
 	g.counted = limit
 	if err := a.Events.Limit(g.Inode, limit); err != nil {
 		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)

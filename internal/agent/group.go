@@ -58,8 +58,13 @@ func (a *Agent) attend(g *group, v policy.View) {
 	if !g.Stable {
 		g.MarkDue()
 	}
-	a.suppressEvents(g, v.SuppressEvents)
-	if v.Limit.Limited() {
+	if !a.subscription.active || a.subscription.pods[g.Inode] == nil {
+		return
+	}
+	if g.suppressed != v.SuppressEvents {
+		a.suppressEvents(g, v.SuppressEvents)
+	}
+	if v.Limit.Limited() && g.counted != v.Limit.Quota {
 		a.countBy(g, v.Limit.Quota)
 	}
 }
@@ -123,19 +128,14 @@ func (a *Agent) note() {
 		if n.Event == ledger.Overrode {
 			a.Foreign(n.Path, problem)
 		}
-		a.inJournal(func() error { return a.keepJournal(n) })
+		switch n.Event {
+		case ledger.Resized, ledger.Overrode:
+			a.inJournal(func() error { return a.Writer.Forget(n.ID, n.Knob) })
+		case ledger.Rebased:
+			a.inJournal(func() error { return a.Writer.Rebase(n.ID, n.Knob, n.Base) })
+		case ledger.CameBack:
+			a.inJournal(func() error { return a.Writer.Adopt(n.ID, n.Knob, n.Found, n.Base) })
+		}
 	}
 	a.notes = nil
-}
-
-func (a *Agent) keepJournal(n record.Note) error {
-	switch n.Event {
-	case ledger.Resized, ledger.Overrode:
-		return a.Writer.Forget(n.ID, n.Knob)
-	case ledger.Rebased:
-		return a.Writer.Rebase(n.ID, n.Knob, n.Base)
-	case ledger.CameBack:
-		return a.Writer.Adopt(n.ID, n.Knob, n.Found, n.Base)
-	}
-	return nil
 }
