@@ -190,8 +190,7 @@ func New(o Options) *Agent {
 		Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) },
 		Uses:   func(group uint64) []int64 { return a.Events.Uses(group) }}
 	a.reader = observe.New(observe.Reader{Tree: o.Tree, Host: o.Host, Clock: o.Clock,
-		Paused: func(group string, now time.Time) bool { return a.whyPaused(group, now) != "" },
-		Failed: a.record.Unreadable, Yield: a.mu.Yield,
+		WhyPaused: a.whyPaused, Failed: a.record.Unreadable, Yield: a.mu.Yield,
 		Extra: func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }})
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
 		Agent: services{a, &a.mu}})

@@ -81,7 +81,7 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) (group policy.Group
 	g.late = q.Due()
 	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
 	group = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
-		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(read), Paused: g.Paused,
+		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(read), Paused: g.WhyPaused,
 		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts,
 		Limit: g.limit, Resized: resized, QuotaBlocked: a.blocked(now, g, q), BurstBlocked: a.blocked(now, g, b)}
 	if g.Strategy.Receipts > 0 && a.subscription.active {

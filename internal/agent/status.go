@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
-	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 )
@@ -79,7 +76,9 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 			end := until // until itself would escape to the heap for each container
 			c.Paused, c.Released = &end, released
 		}
-		c.Why = a.why(c.Cgroup, c.Why, now)
+		if g := a.at(c.Cgroup); g != nil && c.Why == "" && !g.Class.Burstable() {
+			c.Why = fmt.Sprintf("class %s: the limit is left alone", g.Class)
+		}
 	}
 	return s
 }
@@ -116,23 +115,6 @@ func (a *Agent) Health() report.Status {
 	defer a.mu.Unlock()
 	return report.Status{Started: a.started, LastTurn: a.record.LastTurn(), ConfigOK: a.config == nil,
 		ConfigMsg: report.Message(a.config)}
-}
-
-// why is the reason for the values of a group's files. It completes the policy's reason, because the policy does not
-// know why a group is paused.
-func (a *Agent) why(path, decided string, now time.Time) string {
-	before, atLimit := strings.CutSuffix(decided, policy.WhyAtLimit)
-	if !atLimit && decided != "" {
-		return decided
-	}
-	switch g := a.at(path); {
-	case g == nil:
-	case atLimit && g.Paused:
-		return before + cmp.Or(a.whyPaused(path, now), "kept at the limit: a resize of its pod is under way")
-	case decided == "" && !g.Class.Burstable():
-		return fmt.Sprintf("class %s: the limit is left alone", g.Class)
-	}
-	return decided
 }
 
 // whyPaused says why a group is kept at its limit, whatever its strategy; "": it is not.

@@ -260,7 +260,7 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 	}
 	if lost { // pause as before a resize, so that burst and raise do not conflict with the limit
 		for i := range pod.Containers { // with which pod and scopes pause
-			pod.Containers[i].Paused = true
+			pod.Containers[i].Paused = "kept at the limit: its owner's write was lost"
 		}
 	}
 	return pod

@@ -36,6 +36,8 @@ type Group struct {
 	Due     time.Time // when it is read again
 	Since   time.Time // when it was first seen
 	Around  *Group    // the scope around a container's group that has the same limit; nil: none
+	// WhyPaused is why it is kept at its limit, whatever its strategy; "": it is not.
+	WhyPaused string
 	Attention
 	DiskAt    time.Time    // when the files were read; zero: they are read again in the next turn
 	threads   *threadMeter // nil: its use was never measured through its threads

@@ -113,7 +113,7 @@ func (r *Reader) backOffIdle(now time.Time, place int, p *workload.Pod) {
 // isIdle says whether there is nothing to do for a group, and its counters have not changed recently.
 func (r *Reader) isIdle(now time.Time, g *Group) bool {
 	known := g != nil && g.Ready && !g.DiskAt.IsZero() && g.seen == r.turn
-	stable := known && g.Stable && !g.Paused && g.Class.Burstable()
+	stable := known && g.Stable && g.WhyPaused == "" && g.Class.Burstable()
 	if !stable || r.Subscribed {
 		return stable
 	}

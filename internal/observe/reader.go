@@ -60,8 +60,8 @@ type Reader struct {
 	Tree  *cgroup.Tree
 	Host  Host
 	Clock func() time.Time
-	// Paused says whether a container is kept at its limit, whatever its strategy.
-	Paused func(group string, now time.Time) bool
+	// WhyPaused says why a group is kept at its limit, whatever its strategy; "": it is not.
+	WhyPaused func(group string, now time.Time) string
 	// Extra is what our sched_ext scheduler counted for a group in addition to the kernel.
 	Extra func(inode uint64) cpu.Counters
 	// Failed is called with the error of a group's reading, nil where it succeeded.
@@ -198,11 +198,14 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 		g = &Group{Since: now, old: r.turn <= 1}
 		r.groups[c.ID], r.paths[c.Path] = g, c.ID
 	}
-	c.Paused = c.Paused || r.Paused(c.Path, now)
-	if c.Strategy != g.Strategy || c.Paused != g.Container.Paused {
+	why := r.WhyPaused(c.Path, now)
+	if why == "" && c.Paused {
+		why = "kept at the limit: a resize of its pod is under way"
+	}
+	if c.Strategy != g.Strategy || why != g.WhyPaused {
 		g.Stale(now)
 	}
-	g.Container, g.Level, g.Pod = c, level, pod.Name
+	g.Container, g.Level, g.Pod, g.WhyPaused = c, level, pod.Name, why
 	counted := g.seen == r.turn || r.Skipped(g)
 	g.wakened()
 	switch err := r.read(now, g); {

@@ -15,8 +15,8 @@ import (
 // newReader is a reader whose agent does nothing.
 func newReader(tree *cgroup.Tree, clock func() time.Time) *Reader {
 	return New(Reader{Tree: tree, Clock: clock, Yield: func() {}, Failed: func(*Group, error) {},
-		Paused: func(string, time.Time) bool { return false },
-		Extra:  func(uint64) cpu.Counters { return cpu.Counters{} }})
+		WhyPaused: func(string, time.Time) string { return "" },
+		Extra:     func(uint64) cpu.Counters { return cpu.Counters{} }})
 }
 
 // TestScopeOfAContainer: a scope has the strategy and the declared limit of its container; where systemd has rounded that, what

@@ -153,7 +153,7 @@ func (u *candidate) burst(now time.Time, r Rules) (requested, buffer time.Durati
 
 // bursts says whether the candidate gets a burst buffer of ours.
 func (u *candidate) bursts() bool {
-	return !u.Paused && u.Strategy.Policy.Burst() && u.limit.Limited() && u.Class.Burstable()
+	return u.Paused == "" && u.Strategy.Policy.Burst() && u.limit.Limited() && u.Class.Burstable()
 }
 
 // ownerBurst is the burst of a candidate that gets none of ours.
@@ -243,7 +243,7 @@ func scale(d, from, to time.Duration) time.Duration {
 func (u *candidate) removeQuota() {
 	switch {
 	case u.QuotaBlocked.LeftAlone() || !u.limit.Limited():
-	case u.Unlimited && !u.Paused && u.QuotaBlocked != plan.Waiting:
+	case u.Unlimited && u.Paused == "" && u.QuotaBlocked != plan.Waiting:
 		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
 	case u.Disk.Quota == cpu.Unlimited:
 		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}

@@ -32,9 +32,6 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// WhyAtLimit is the reason of a group that is paused: no raise for now. The caller that paused it knows why.
-const WhyAtLimit = "kept at the limit"
-
 const (
 	// demandSpan is how far back demand is considered: a raise is given back when no demand in it exceeded the limit.
 	demandSpan = 3 * time.Second
@@ -237,8 +234,8 @@ func (u *candidate) decideQuota(in Input) {
 		u.decision = decision{u.Disk.Quota, "", "quota left alone: " + string(u.QuotaBlocked)}
 	case !u.limit.Limited():
 		u.decision = decision{u.Disk.Quota, "", "no limit"}
-	case u.Paused:
-		u.decision = decision{u.limit.Quota, KindRestore, WhyAtLimit}
+	case u.Paused != "":
+		u.decision = decision{u.limit.Quota, KindRestore, u.Paused}
 	case !u.Strategy.Policy.Quota():
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("policy %s raises no quota", u.Strategy.Policy)}
 	case u.QuotaBlocked == plan.Waiting, u.QuotaBlocked == plan.Pending:

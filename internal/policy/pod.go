@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,8 +32,10 @@ func (p *podCandidates) assess() {
 		return
 	}
 	p.pod.isPod = true
-	runs := func(c *candidate) bool { return !c.Paused }
-	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, runs)
+	runs := func(c *candidate) bool { return c.Paused == "" }
+	if len(p.containers) > 0 && !slices.ContainsFunc(p.containers, runs) {
+		p.pod.Paused = cmp.Or(p.pod.Paused, p.containers[0].Paused)
+	}
 	sum := 0.0
 	for _, c := range p.containers {
 		if c.limit.Limited() || c.Reading.Counters.Usage > sandboxMost {
@@ -56,7 +59,7 @@ func (p *podCandidates) assess() {
 // strategy of a pod is that of the first container whose policy raises quotas or sets bursts.
 func (p *podCandidates) strategy() strategy.Strategy {
 	for _, c := range p.containers {
-		if !c.Paused && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
+		if c.Paused == "" && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
 			return c.Strategy
 		}
 	}
@@ -168,5 +171,6 @@ func (p *podCandidates) burst(now time.Time, r Rules) (requested, buffer time.Du
 
 // quiet says whether no container's policy raises quotas.
 func (p *podCandidates) quiet() bool {
-	return !slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Strategy.Policy.Quota() && !c.Paused })
+	raises := func(c *candidate) bool { return c.Strategy.Policy.Quota() && c.Paused == "" }
+	return !slices.ContainsFunc(p.containers, raises)
 }

@@ -15,7 +15,7 @@ func TestStrategyOfAPod(t *testing.T) {
 		return Group{Strategy: strategy.Strategy{Policy: p, CFSQuotaBurstPercent: percent}}
 	}
 	paused := of(strategy.Auto, 500)
-	paused.Paused = true
+	paused.Paused = "it is paused"
 	for name, c := range map[string]struct {
 		containers []Group
 		want       int64

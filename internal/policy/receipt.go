@@ -64,7 +64,7 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 			}
 		case e == nil || e.Part() != part || *u.m.sampled != u.sampled(in):
 			s.experiment(in, u)
-		case u.Resized, u.Paused, in.Held:
+		case u.Resized, u.Paused != "", in.Held:
 			e.Abort()
 		}
 	})

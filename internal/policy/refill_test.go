@@ -79,7 +79,7 @@ func TestAnswerThrottles(t *testing.T) {
 		{"burst only is the kernel's business", strategy.CPUBurstOnly, func(*answered) {}, "policy cpuBurstOnly"},
 		{"nothing is asked for", strategy.None, func(*answered) {}, "policy none"},
 		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, "class BE"},
-		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, WhyAtLimit},
+		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = "it is paused" }, "it is paused"},
 		{"another program's quota", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Foreign }, "another program"},
 		{"another program's burst", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Foreign }, "another program"},
 		{"suppressed work", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Suppressed }, "another program"},
@@ -201,7 +201,7 @@ func TestNeedsNoEvent(t *testing.T) {
 		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 4.01 }, true},
 		{"the node is full, but it has saved", strategy.Auto, func(r *answered) { r.node.Used = 4.01 }, false},
 		{"the node is full, and it starts", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 4.01, true }, false},
-		{"it starts, and is held", strategy.CFSQuotaBurstOnly, func(r *answered) { r.group.Paused, r.group.Starting = true, true }, true},
+		{"it starts, and is held", strategy.CFSQuotaBurstOnly, func(r *answered) { r.group.Paused, r.group.Starting = "it is paused", true }, true},
 	} {
 		r := newAnswered(c.policy)
 		c.change(r)

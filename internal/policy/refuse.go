@@ -41,8 +41,8 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 		return "writing is held"
 	case why != "":
 		return why
-	case u.Paused:
-		return WhyAtLimit
+	case u.Paused != "":
+		return u.Paused
 	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
 		return "another program wrote its files"
 	case u.m.withdrawn() != "":
@@ -99,7 +99,7 @@ func (u *candidate) full(now time.Time) bool {
 
 // unrefillable says why a candidate is never refilled, or "". A pod may be refilled if one of its containers may.
 func (p *podCandidates) unrefillable(u *candidate) string {
-	may := func(c *candidate) bool { return !c.Paused && p.unrefillable(c) == "" }
+	may := func(c *candidate) bool { return c.Paused == "" && p.unrefillable(c) == "" }
 	switch {
 	case u.isPod && !slices.ContainsFunc(p.containers, may):
 		return "no container of it may be refilled"

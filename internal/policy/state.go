@@ -19,8 +19,8 @@ type Group struct {
 	Strategy      strategy.Strategy
 	Request       float64 // CPUs; 0: not known
 	Class         workload.Class
-	Deprioritized bool // the kernel runs it only when no other task is runnable (cpu.idle of it or of a group above)
-	Paused        bool
+	Deprioritized bool          // the kernel runs it only when no other task is runnable (cpu.idle of it or above)
+	Paused        string        // why it is kept at its limit, whatever its strategy; "": it is not
 	Unlimited     bool          // it has exclusive CPUs, and can use no others
 	CPUs          int           // the number of CPUs that it is bound to; 0: not bound
 	Starting      bool          // it is in its start
