@@ -48,8 +48,6 @@ func (a services) Saw(key plan.Key, held plan.Value, event ledger.Event) {
 	a.noteSight(key, held, event)
 }
 
-func (a services) Claimed(key plan.Key) bool { return a.colocation.Claims(key) }
-
 func (a services) Due(now time.Time, group string) {
 	if g := a.at(group); g != nil {
 		g.Stale(now)

@@ -51,8 +51,6 @@ func (o Options) Known() *ledger.Ledger { return o.ledger }
 
 // Agent is what this package needs of the agent.
 type Agent interface {
-	// Claimed says whether another decider claims a file of CPUs.
-	Claimed(plan.Key) bool
 	// Due makes the next turn read a group: its quota may be removed or restored now.
 	Due(now time.Time, group string)
 	// Adopt and Forget keep the journal in step with the ledger.
@@ -142,8 +140,11 @@ func OfCPUs(knob plan.Knob) bool {
 	return false
 }
 
-// Of says whether this package manages a file.
-func (c *CPUs) Of(key plan.Key) bool { return OfCPUs(key.Knob) && !c.Agent.Claimed(key) }
+// Of says whether this package manages a file: colocation may claim one, too.
+func (c *CPUs) Of(key plan.Key) bool {
+	e, _ := c.Ledger.Entry(key)
+	return OfCPUs(key.Knob) && e.By != plan.ForColocation
+}
 
 // due says whether the groups' CPUs are read in this turn.
 func (c *CPUs) due(now time.Time, pods []workload.Pod) bool {

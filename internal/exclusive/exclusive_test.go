@@ -18,7 +18,6 @@ import (
 // quiet is an agent that takes no note.
 type quiet struct{}
 
-func (quiet) Claimed(plan.Key) bool                                { return false }
 func (quiet) Due(time.Time, string)                                {}
 func (quiet) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) {}
 func (quiet) Forget(workload.ID, plan.Knob)                        {}
