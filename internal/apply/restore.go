@@ -29,10 +29,6 @@ func (w *Writer) TryRestore(filter func(journal.Entry) bool) []plan.Result {
 }
 
 func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience time.Duration) []plan.Result {
-	all := filter == nil
-	if all {
-		filter = func(journal.Entry) bool { return true }
-	}
 	var results []plan.Result
 	for _, wave := range []func(journal.Entry) bool{
 		w.isDivided, // before a write of cpu.max divides the burst again, so that it cannot be recognized
@@ -41,14 +37,14 @@ func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience 
 	} {
 		var entries []journal.Entry
 		for _, e := range w.journal.Entries() {
-			if filter(e) && wave(e) {
+			if (filter == nil || filter(e)) && wave(e) {
 				entries = append(entries, e)
 			}
 		}
 		results = append(results, w.restore(entries, toSpec, patience)...)
 	}
 	results = append(results, w.awaitOwners(patience)...)
-	if all {
+	if filter == nil {
 		results = append(results, w.unshield()...)
 	}
 	return results
