@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -248,11 +247,4 @@ func (u *candidate) removeQuota() {
 	case u.Disk.Quota == cpu.Unlimited:
 		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}
 	}
-}
-
-// unlimited says whether we removed the quota of a container of the pod.
-func (p *podCandidates) unlimited() bool {
-	return slices.ContainsFunc(p.containers, func(c *candidate) bool {
-		return c.limit.Limited() && c.quota == cpu.Unlimited
-	})
 }

@@ -125,8 +125,10 @@ func (p *podCandidates) follow(in Input) {
 		return
 	}
 	var most, above time.Duration
+	unlimited := false // a container, by us
 	for _, c := range p.containers {
 		if !c.limit.Limited() || c.quota == cpu.Unlimited {
+			unlimited = unlimited || c.limit.Limited()
 			continue
 		}
 		if !c.QuotaBlocked.LeftAlone() { // else the value is not ours: of a resize, or of another program
@@ -140,7 +142,7 @@ func (p *podCandidates) follow(in Input) {
 		}
 		return
 	}
-	if p.unlimited() && u.QuotaBlocked != plan.Waiting {
+	if unlimited && u.QuotaBlocked != plan.Waiting {
 		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has CPUs of its own"}
 		return
 	}
