@@ -51,7 +51,7 @@ type Writer struct {
 	now     func() time.Time
 	stays   map[int]stay // by thread id: threads that stay in the root while there is a shield
 	quotas  quotas
-	bursts  []restored
+	bursts  []plan.Result // that were restored lately
 	hold    atomic.Bool
 	mu      sync.Mutex // serializes plans and restores
 }
@@ -237,26 +237,26 @@ func (w *Writer) refill(c plan.Change) plan.Result {
 	if c.To != c.From {
 		return w.result(c, plan.Refused, c.From, fmt.Errorf("not a refill: it changes %s to %s", c.From, c.To))
 	}
-	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
-	held, lookErr := w.look(c.Cgroup, c.Knob)
-	if err == nil && w.quotas.notify != nil {
+	r := w.rewrite(c)
+	if w.quotas.notify != nil && r.Outcome != plan.Refused && r.Outcome != plan.Gone {
 		w.quotas.refilled[c.Cgroup.Path] = c.Cgroup
 	}
-	return w.rewritten(c, err, held, lookErr)
+	return r
 }
 
 // repair writes the declared value for the owner. The value is the owner's, so that there is nothing to restore and
 // nothing to record in the journal.
 func (w *Writer) repair(c plan.Change) plan.Result {
 	_ = w.claimCompanion(c) // a full disk must not prevent the repair of a limit
-	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
-	held, lookErr := w.look(c.Cgroup, c.Knob)
+	r := w.rewrite(c)
 	_ = w.unclaimCompanion(c)
-	return w.rewritten(c, err, held, lookErr)
+	return r
 }
 
-// rewritten makes the result of a refill or repair, which writes no new value of ours.
-func (w *Writer) rewritten(c plan.Change, err error, held plan.Value, lookErr error) plan.Result {
+// rewrite writes a value that is not ours: that of a refill or repair.
+func (w *Writer) rewrite(c plan.Change) plan.Result {
+	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
+	held, lookErr := w.look(c.Cgroup, c.Knob)
 	switch {
 	case isGone(lookErr):
 		return w.ended(c, plan.Gone, "", lookErr)
@@ -347,8 +347,11 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 	case lookErr != nil:
 		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
 	case held == c.To && c.Restore:
-		w.remember(c)
-		return w.ended(c, plan.Applied, held, nil)
+		r := w.ended(c, plan.Applied, held, nil)
+		if c.Knob == plan.Burst {
+			w.bursts = append(w.bursts, r)
+		}
+		return r
 	case held == c.To:
 		return w.result(c, plan.Applied, held, nil)
 	case clamps(c, held):

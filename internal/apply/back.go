@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"plimsoll/internal/plan"
-	"plimsoll/internal/workload"
 )
 
 // Bursts that come back.
@@ -33,13 +32,6 @@ const writesAtMost = 3
 // backWithin is for how long restored bursts are checked.
 const backWithin = 5 * time.Second
 
-// restored is a burst that was restored.
-type restored struct {
-	id       workload.ID
-	from, to plan.Value
-	at       time.Time
-}
-
 // isBack says whether the file holds the burst that a change has just replaced, and which was ours.
 func (w *Writer) isBack(c plan.Change, held plan.Value) bool {
 	return c.Knob == plan.Burst && held != c.To && held == c.From && w.holdsOurs(c, held)
@@ -49,13 +41,6 @@ func (w *Writer) isBack(c plan.Change, held plan.Value) bool {
 func (w *Writer) holdsOurs(c plan.Change, held plan.Value) bool {
 	e, claimed := w.journal.Entry(c.Cgroup, c.Knob)
 	return claimed && w.ours(e, held)
-}
-
-// remember keeps a restored burst for RestoreAgain.
-func (w *Writer) remember(c plan.Change) {
-	if c.Knob == plan.Burst {
-		w.bursts = append(w.bursts, restored{c.Cgroup, c.From, c.To, w.now()})
-	}
 }
 
 // RestoreAgain restores the bursts that were restored lately and came back, except where a burst was written since.
@@ -68,19 +53,20 @@ func (w *Writer) RestoreAgain() []plan.Result {
 func (w *Writer) restoreAgain() (results []plan.Result) {
 	kept := w.bursts[:0]
 	for _, b := range w.bursts {
-		if _, claimed := w.journal.Entry(b.id, plan.Burst); claimed || w.now().Sub(b.at) > backWithin {
+		c := b.Change
+		if _, claimed := w.journal.Entry(c.Cgroup, c.Knob); claimed || w.now().Sub(b.At) > backWithin {
 			continue
 		}
-		held, err := w.look(b.id, plan.Burst)
+		held, err := w.look(c.Cgroup, c.Knob)
 		if err != nil {
 			continue
 		}
 		kept = append(kept, b)
-		if held != b.from {
+		if held != c.From {
 			continue
 		}
-		c := plan.Change{Cgroup: b.id, Knob: plan.Burst, From: held, To: b.to, Restore: true, Why: errBack.Error()}
-		if err := w.adopt(b.id, plan.Burst, held, b.to); err != nil {
+		c.Why = errBack.Error()
+		if err := w.adopt(c.Cgroup, c.Knob, held, c.To); err != nil {
 			results = append(results, w.result(c, plan.Refused, held, err))
 			continue
 		}
