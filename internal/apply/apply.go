@@ -64,9 +64,6 @@ func New(tree *cgroup.Tree, j *journal.Journal, now func() time.Time) *Writer {
 // SetHold sets the kill switch: while it is on, only restores are written.
 func (w *Writer) SetHold(hold bool) { w.hold.Store(hold) }
 
-// Held says whether the kill switch is on.
-func (w *Writer) Held() bool { return w.hold.Load() }
-
 // Do carries out changes in the order that the kernel requires (plan.Order), and returns the results in that order. A
 // failing change does not stop the others: where one depends on another, the kernel refuses it as well.
 func (w *Writer) Do(changes []plan.Change) []plan.Result {
@@ -145,7 +142,7 @@ func (w *Writer) ended(c plan.Change, o plan.Outcome, inForce plan.Value, err er
 
 // one carries out one change. With force, a restore also overwrites a foreign value.
 func (w *Writer) one(c plan.Change, force bool) plan.Result {
-	if w.Held() && !c.Restore {
+	if w.hold.Load() && !c.Restore {
 		return w.result(c, plan.Skipped, "", errors.New("writing is held"))
 	}
 	c, err := normal(c)

@@ -326,7 +326,7 @@ func TestHold(t *testing.T) {
 	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
 	n.w.SetHold(true)
 	n.do(n.change("/pod/a", plan.Quota, "90ms"), plan.Skipped)
-	if !n.w.Held() || n.held("/pod/a", plan.Quota) != "80ms" {
+	if !n.w.hold.Load() || n.held("/pod/a", plan.Quota) != "80ms" {
 		t.Error("written while held")
 	}
 	back := n.change("/pod/a", plan.Quota, "50ms")

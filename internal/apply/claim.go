@@ -13,7 +13,7 @@ import (
 // Claim claims what Do would claim for these changes, and waits for the disk once. It may be called during a Do for
 // other changes. Do retries what could not be claimed, and reports why.
 func (w *Writer) Claim(changes []plan.Change) {
-	if w.Held() {
+	if w.hold.Load() {
 		return
 	}
 	var claims []journal.Entry

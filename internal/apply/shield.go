@@ -66,7 +66,7 @@ func (w *Writer) Shield() (Shield, error) {
 		return Shield{}, errors.New("there is no cpuset hierarchy apart from the cpu controller's")
 	case w.Tasks == nil:
 		return Shield{}, errNoTasks
-	case w.Held():
+	case w.hold.Load():
 		return Shield{}, errors.New("writing is held")
 	}
 	s, err := w.makeShield(group)
