@@ -125,7 +125,11 @@ func (r *Reader) Renew() { r.snapshot = nil }
 func (r *Reader) Read(now time.Time, pods []workload.Pod) World {
 	if !workload.Same(pods, r.snapshot) {
 		r.snapshot, r.idlePods = pods, make([]*Group, len(pods))
-		r.keepFew(pods)
+		groups := 0
+		for i := range pods {
+			groups += pods[i].Groups()
+		}
+		r.Tree.KeepOnly(groups) // see KeepOpen
 	}
 	r.sweeps, r.all = r.sweepsIn(len(pods)), false
 	r.turn++

@@ -1,10 +1,6 @@
 package observe
 
-import (
-	"time"
-
-	"plimsoll/internal/workload"
-)
+import "time"
 
 const (
 	// LookEvery is how often a group is read whose use may be near its limit. It differs from the usual period of 100
@@ -156,15 +152,6 @@ func (r *Reader) Refresh(now time.Time, all bool) bool {
 // The files of a group that is read often stay open, because opening a file takes several times as long as reading it.
 // Of an idle group, only the file whose write ended the last throttle stays open, so that the next refill need not open
 // it. There are never more open files than groups.
-
-// keepFew bounds the files that stay open.
-func (r *Reader) keepFew(pods []workload.Pod) {
-	groups := 0
-	for i := range pods {
-		groups += pods[i].Groups()
-	}
-	r.Tree.KeepOnly(groups)
-}
 
 // KeepOpen keeps the files of a group open from now on, or no longer.
 func (r *Reader) KeepOpen(g *Group, open bool) {
