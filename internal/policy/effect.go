@@ -56,12 +56,11 @@ const (
 
 // Refill is a refill whose write succeeded.
 type Refill struct {
-	Of      workload.ID
-	At      time.Time // when its write returned
-	For     Throttle  // the throttle that it answers
-	Before  cpu.Counters
-	CPUs    int
-	decided bool
+	Of     workload.ID
+	At     time.Time // when its write returned
+	For    Throttle  // the throttle that it answers
+	Before cpu.Counters
+	CPUs   int
 }
 
 // ends is when the period of the refill ends, or an estimate where the kernel does not report that.
@@ -166,14 +165,13 @@ type Trust struct {
 	News  bool      // Lost has just changed, or the back-off was renewed
 }
 
-// Refilled records the effect of a refill, once, and returns the trust of the group and of the node after it; the zero
+// Refilled records the effect of a refill and returns the trust of the group and of the node after it; the zero
 // Trust where nothing was learned.
 func (s *State) Refilled(now time.Time, r *Refill, e Effect) (group, node Trust) {
 	m := s.groups[r.Of]
-	if r.decided || m == nil || e == Undecided {
+	if m == nil || e == Undecided {
 		return group, node
 	}
-	r.decided = true
 	group = m.trust.learn(now, r.Of, e)
 	if e != Ineffective || s.trust.last != r.Of {
 		node = s.trust.learn(now, r.Of, e)
