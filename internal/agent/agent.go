@@ -178,14 +178,13 @@ func New(o Options) *Agent {
 		o.Beat = func(time.Time) {}
 	}
 	a := &Agent{
-		Options: o, state: policy.NewState(), record: record.New(o.Log),
+		Options: o, state: policy.NewState(o.Seed), record: record.New(o.Log),
 		ledger: cmp.Or(o.Reserving.Known(), ledger.New()), answered: map[*workload.Pod]time.Time{},
 		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: pauses.New(""), started: o.Clock(),
 		poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		otherScheduler: schedext.Other{Log: o.Log}, subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
-	a.state.SampleBy(o.Seed)
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts,
 		Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) },
 		Uses:   func(group uint64) []int64 { return a.Events.Uses(group) }}

@@ -92,7 +92,7 @@ func TestRaisesKeepBounds(t *testing.T) {
 		{"a bound that is lower now", extra(unbounded, unbounded, 0.9), []claimant{{"", 150 * ms, 150 * ms, 0, 140 * ms}}},
 		{"none at all", extra(unbounded, unbounded, 0), []claimant{{"", 150 * ms, 150 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
 	} {
-		s, in := NewState(), Input{Now: t0, Extra: c.extra, Rules: Rules{Burst: true}}
+		s, in := NewState(0), Input{Now: t0, Extra: c.extra, Rules: Rules{Burst: true}}
 		var pods []podCandidates
 		for i, b := range c.all {
 			limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
@@ -145,7 +145,7 @@ func TestItselfHoldsForItsContainers(t *testing.T) {
 	for itself, want := range map[bool]float64{true: 0.2, false: 0.6} {
 		p := podCandidates{pod: raisedTo("/p", 100*ms, 120*ms), containers: []*candidate{raisedTo("/p/a", 80*ms, 100*ms), raisedTo("/p/b", 80*ms, 120*ms)}, itself: itself}
 		p.pod.isPod = true
-		s := NewState()
+		s := NewState(0)
 		s.boundCeilings(Input{Now: t0, Extra: extra(5, 5, 5)}, []podCandidates{p})
 		left, _ := s.extra.Left(workload.ID{Path: "/other"}, p.pod.m.owner)
 		if got := 5 - left; math.Abs(got-want) > 1e-9 {
@@ -171,7 +171,7 @@ func TestCeilingsWithinBounds(t *testing.T) {
 		{"whose quota is less than the limit", 100 * ms, true, true, 40 * ms, 0.5},
 		{"and on a kernel that does not mind", 100 * ms, false, true, 120 * ms, math.Inf(1)},
 	} {
-		s := NewState()
+		s := NewState(0)
 		s.extra.Bound(extra(5, 5, 1))
 		s.extra.HoldUntil(workload.ID{Path: "/other"}, tenant.Owner{}, 0.4, t0.Add(100*ms))
 		u := raisedTo("/p/a", 50*ms, 50*ms)

@@ -57,7 +57,7 @@ func TestRangeOfAQuota(t *testing.T) {
 // TestResizeBeginsAnew: the demand and the budget of another limit say nothing of this one.
 func TestResizeBeginsAnew(t *testing.T) {
 	for _, resized := range []bool{false, true} {
-		s := NewState()
+		s := NewState(0)
 		var m *memory
 		for i, used := range []time.Duration{0, 5 * time.Second, 5 * time.Second} {
 			turn(s, t0.Add(time.Duration(min(i, 1))*time.Second), func(g *Group) {
@@ -80,7 +80,7 @@ func TestResizeBeginsAnew(t *testing.T) {
 
 // TestWhatOthersRaisedIsNotTakenBack: nor does it count as taken back, instead of what is ours.
 func TestWhatOthersRaisedIsNotTakenBack(t *testing.T) {
-	s, other, own := NewState(), raisedTo("/a", 50*ms, 300*ms), raisedTo("/b", 50*ms, 100*ms)
+	s, other, own := NewState(0), raisedTo("/a", 50*ms, 300*ms), raisedTo("/b", 50*ms, 100*ms)
 	other.QuotaBlocked = plan.Foreign
 	for _, u := range []*candidate{other, own} {
 		u.Strategy, u.quota = strategy.Strategy{Policy: strategy.Auto, CFSQuotaBurstPercent: 600}, u.Disk.Quota
@@ -94,7 +94,7 @@ func TestWhatOthersRaisedIsNotTakenBack(t *testing.T) {
 // TestRaiseWithinTheBudget: a raise is by no more than what is left of the budget.
 func TestRaiseWithinTheBudget(t *testing.T) {
 	for left, want := range map[time.Duration]plan.Value{time.Second: "64.9ms", 10 * ms: "60ms"} {
-		s := NewState()
+		s := NewState(0)
 		bounded := func(g *Group) { g.Strategy.CFSQuotaBurstPeriodSeconds = 1 }
 		turn(s, t0, bounded)
 		s.groups[workload.ID{Path: "/a", Inode: 1}].budget = budget{bounded: true, capacity: time.Second, tokens: left}
@@ -111,7 +111,7 @@ func TestRaiseWithinTheBudget(t *testing.T) {
 
 // TestGoneGroupHoldsNothing of what bounds allow, and another program's burst is left alone.
 func TestGoneGroupHoldsNothing(t *testing.T) {
-	s, id := NewState(), workload.ID{Path: "/gone"}
+	s, id := NewState(0), workload.ID{Path: "/gone"}
 	in := Input{Now: t0, Extra: extra(5, 5, 1)}
 	s.extra.Bound(in.Extra)
 	s.extra.Hold(id, tenant.Owner{}, 1, t0, 100*ms)

@@ -54,7 +54,7 @@ func (r *answered) restart(t *testing.T, now time.Time) {
 	if len(k.Groups) > 1 && k.Groups[0].Cgroup == k.Groups[1].Cgroup && k.Groups[0].Inode == k.Groups[1].Inode {
 		t.Errorf("two experiments of one group are kept: %s", data)
 	}
-	r.state = NewState()
+	r.state = NewState(0)
 	if err = r.state.Resume(k, now); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestBadReceipts(t *testing.T) {
 		r := experimented(t)
 		k := r.state.Kept(func() {})
 		change(&k)
-		r.state = NewState()
+		r.state = NewState(0)
 		if err := r.state.Resume(k, t0); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -32,9 +32,6 @@ import (
 // WhyWithheld is the reason of a group that is left alone in a spell.
 const WhyWithheld = "withheld in this spell, for the receipt"
 
-// SampleBy sets the seed by which spells are withheld, before the first turn.
-func (s *State) SampleBy(seed uint64) { s.seed = seed }
-
 // Receipt is the experiment of one group; nil: there is none.
 func (s *State) Receipt(id workload.ID) *receipt.Experiment {
 	if m := s.groups[id]; m != nil {

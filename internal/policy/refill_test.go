@@ -31,7 +31,7 @@ func newAnswered(p strategy.Policy) *answered {
 	s := strategy.Default()
 	s.Policy = p
 	r := &answered{
-		state: NewState(),
+		state: NewState(0),
 		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Limit: b, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
 		node:  Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},

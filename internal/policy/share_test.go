@@ -78,7 +78,7 @@ func TestStartsDoNotCountInWhatIsShed(t *testing.T) {
 		u.m.history.Add(sample.Usage{From: t0.Add(-time.Second), To: t0, Used: time.Second}, time.Minute)
 		return u
 	}
-	s, units := NewState(), []*candidate{raised(), raised()}
+	s, units := NewState(0), []*candidate{raised(), raised()}
 	s.pool.starts = 1.5
 	s.guard(Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50, Used: 5.6}}, units, newOutput())
 	if units[0].kind != KindGuard || units[1].kind == KindGuard {

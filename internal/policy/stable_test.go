@@ -36,20 +36,20 @@ func TestStable(t *testing.T) {
 		"it is not ready":       {func(g *Group) { g.Disk.Burst, g.Ready = 0, false }, false},
 		"throttled":             {func(g *Group) { g.Reading.Counters.Periods, g.Reading.Counters.Throttled = 1, 1 }, false},
 	} {
-		s := NewState()
+		s := NewState(0)
 		turn(s, t0, nil)
 		out := turn(s, t0.Add(90*ms), c.change)
 		if got := out.Views[0].Stable; got != c.want {
 			t.Errorf("%s: stable %v, want %v (%s)", name, got, c.want, out.Views[0].Why)
 		}
 	}
-	s := NewState()
+	s := NewState(0)
 	deviant := func(g *Group) { g.QuotaBlocked = plan.Foreign }
 	turn(s, t0, deviant)
 	if out := turn(s, t0.Add(90*ms), deviant); out.Views[0].Stable {
 		t.Error("stable, though the quota is another program's")
 	}
-	s = NewState()
+	s = NewState(0)
 	if out := turn(s, t0, func(g *Group) { g.BurstBlocked = plan.Waiting }); out.Views[0].Stable {
 		t.Error("stable, though a refused write is to be tried again")
 	}
@@ -57,7 +57,7 @@ func TestStable(t *testing.T) {
 
 // A burst that has to wait for the next period is still to be written then.
 func TestPostponedIsNotSettled(t *testing.T) {
-	s := NewState()
+	s := NewState(0)
 	turn(s, t0, nil)
 	for _, m := range s.groups {
 		m.lastWrite = t0.Add(60 * ms)
@@ -77,7 +77,7 @@ func TestQuiet(t *testing.T) {
 		g.Reading.Counters.Usage, g.Reading.Counters.ThrottledTime = 50*ms, 40*ms
 		g.Reading.Counters.Periods, g.Reading.Counters.Throttled = 1, 1
 	}
-	s := NewState()
+	s := NewState(0)
 	turn(s, t0, nil)
 	now := t0.Add(20 * time.Second)
 	out := turn(s, now, func(g *Group) { used(g); g.Quiet = now.Add(-100 * ms) })
@@ -87,7 +87,7 @@ func TestQuiet(t *testing.T) {
 	if got, want := out.Views[0].RequestedQuota, 99*ms; got != want {
 		t.Errorf("quota %v wanted, want the demand and a tenth, %v", got, want)
 	}
-	s = NewState()
+	s = NewState(0)
 	turn(s, t0, nil)
 	if out := turn(s, now, used); out.Views[0].RequestedQuota >= 99*ms {
 		t.Errorf("without Quiet, too: %v", out.Views[0].RequestedQuota)
@@ -96,7 +96,7 @@ func TestQuiet(t *testing.T) {
 
 // TestGone: only what is gone is forgotten; a group that is left out for a turn is known as before.
 func TestGone(t *testing.T) {
-	s := NewState()
+	s := NewState(0)
 	turn(s, t0, nil)
 	s.Decide(Input{Now: t0.Add(90 * ms)})
 	if len(s.groups) != 1 {

@@ -235,10 +235,8 @@ type wholeView struct {
 	watched                                    bool
 }
 
-// NewState makes an empty State.
-func NewState() *State {
-	return &State{groups: map[workload.ID]*memory{}}
-}
+// NewState makes an empty State. The seed says which spells are withheld for receipts.
+func NewState(seed uint64) *State { return &State{groups: map[workload.ID]*memory{}, seed: seed} }
 
 // candidate is one group during a turn.
 type candidate struct {
