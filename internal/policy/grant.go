@@ -114,18 +114,14 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 			continue
 		}
 		m.written = r.At
-		if r.Outcome == plan.Applied {
-			m.refilled = begun
-			m.took(begun, r)
+		if r.Outcome != plan.Applied {
+			continue
 		}
-	}
-}
-
-// took charges a successful write, whatever its reason: a rewrite, a restore or a repair refills the group, too.
-func (m *memory) took(begun time.Time, r plan.Result) {
-	if after, known := r.Bandwidth(m.inFile); known {
-		m.charge(begun, m.inFile, after)
-		m.inFile = after
+		m.refilled = begun // whatever the reason: a rewrite, a restore or a repair refills the group, too
+		if after, known := r.Bandwidth(m.inFile); known {
+			m.charge(begun, m.inFile, after)
+			m.inFile = after
+		}
 	}
 }
 
