@@ -66,11 +66,11 @@ func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 // counts it, and else from the mean, in which quiet periods offset others.
 func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
 	if !a.subscription.active || a.scheduler.InForce() || !g.Disk.Limited() {
-		return v.AboveLimit
+		return v.Window.AboveLimit(v.Limit)
 	}
 	t, ok := a.Events.Totals(g.Inode)
 	if !ok || t.Usage == 0 { // no period was seen
-		return v.AboveLimit
+		return v.Window.AboveLimit(v.Limit)
 	}
 	more := t.Above - g.above
 	if more < 0 { // the count has begun anew

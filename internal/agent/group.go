@@ -24,16 +24,6 @@ type group struct {
 	above      time.Duration // the eBPF count of use above the limit at the last reading
 }
 
-// of is the agent's state of a group that was read.
-func (a *Agent) of(g *observe.Group) *group {
-	known := a.groups[g.ID]
-	if known == nil {
-		known = &group{Group: a.record.Group(g)}
-		a.groups[g.ID] = known
-	}
-	return known
-}
-
 // at is the group with a path; nil: there is none.
 func (a *Agent) at(path string) *group {
 	if g := a.reader.At(path); g != nil {
@@ -71,8 +61,12 @@ func (a *Agent) attend(g *group, v policy.View) {
 
 // seeGroup shows the ledger the quota and burst of a group that was read, and makes the policy's input of its answers.
 // It says whether the limit is not in force because its owner's write was lost.
-func (a *Agent) seeGroup(now time.Time, read *observe.Group) (group policy.Group, lost bool) {
-	g, share := a.of(read), a.share(read.Path)
+func (a *Agent) seeGroup(now time.Time, read *observe.Group) (seen policy.Group, lost bool) {
+	g, share := a.groups[read.ID], a.share(read.Path)
+	if g == nil {
+		g = &group{Group: a.record.Group(read)}
+		a.groups[read.ID] = g
+	}
 	q, resized := a.seeFile(now, g, plan.Quota)
 	b, _ := a.seeFile(now, g, plan.Burst)
 	g.limit.Period = g.Disk.Period
@@ -80,15 +74,15 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) (group policy.Group
 	g.limit.Burst, _ = b.Baseline.Time()
 	g.late = q.Due()
 	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
-	group = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
+	seen = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
 		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(read), Paused: g.WhyPaused,
 		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts,
 		Limit: g.limit, Resized: resized, QuotaBlocked: a.blocked(now, g, q), BurstBlocked: a.blocked(now, g, b)}
 	if g.Strategy.Receipts > 0 && a.subscription.active {
 		t, ok := a.Events.Totals(g.Inode)
-		group.Lost, group.LostKnown, group.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests
+		seen.Lost, seen.LostKnown, seen.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests
 	}
-	return group, q.State == ledger.Lost
+	return seen, q.State == ledger.Lost
 }
 
 func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {

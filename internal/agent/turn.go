@@ -195,7 +195,7 @@ func (a *Agent) recordBandwidth(now time.Time, out policy.Output, results []plan
 		}
 		if v.Window.Elapsed() > 0 {
 			g.Above(a.aboveLimit(g, v))
-			if !v.IsPod {
+			if g.Level == observe.LevelContainer {
 				a.colocation.Used(g.QOS.Rank(), v.Window.Used)
 			}
 		}

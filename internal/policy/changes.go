@@ -196,18 +196,15 @@ func (u *candidate) viewWhole(in Input, p *podCandidates) View {
 		watched = in.Now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
 	watched = watched || u.m.inSpell()
-	u.m.whole = wholeView{u.quota, u.requested, u.m.budget.left(), watched}
+	u.m.whole, u.m.watched = WholeView{u.quota, u.requested, u.m.budget.left()}, watched
 	v := u.view(in, p, watched)
 	v.Stable = !watched && u.stable(in.Now)
 	return v
 }
 
 func (u *candidate) view(in Input, p *podCandidates, watched bool) View {
-	whole := u.m.whole
-	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, Why: u.why, Window: u.window, AtCap: u.atCap,
-		RequestedQuota: whole.requestedQuota, RequestedBurst: whole.requestedBurst, BudgetLeft: whole.budgetLeft,
-		Watched: watched, AboveLimit: u.window.AboveLimit(u.limit),
-		LimitTooLow: u.m.throttledPeriods.limitTooLow(in.Now), Bounded: u.bounded()}
+	v := View{WholeView: u.m.whole, Cgroup: u.ID, Limit: u.limit, Why: u.why, Window: u.window, AtCap: u.atCap,
+		Watched: watched, LimitTooLow: u.m.throttledPeriods.limitTooLow(in.Now), Bounded: u.bounded()}
 	v.SuppressEvents = watched && u.barred(in, p) != ""
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v

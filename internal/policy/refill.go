@@ -129,7 +129,7 @@ func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
 			s.answerThrottle(in, p, u, t, out)
 		}
 		if u.Looked {
-			watched := u.m.whole.watched || u.throttled || u.m.inSpell()
+			watched := u.m.watched || u.throttled || u.m.inSpell()
 			out.Views = append(out.Views, u.view(in, &p, watched))
 		}
 	}

@@ -111,21 +111,24 @@ const (
 
 // View is the decision for one group, for the status.
 type View struct {
+	WholeView
 	Cgroup         workload.ID
-	IsPod          bool
 	Limit          cpu.Bandwidth // its owner's
-	RequestedQuota time.Duration
-	RequestedBurst time.Duration
-	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 	Why            string
-	Watched        bool         // a decision may depend on its use: every reading must be complete
-	Stable         bool         // nothing to do until it uses CPU or a program writes its files
-	Window         sample.Usage // the usage since the last reading; zero when it was not read
-	AboveLimit     time.Duration
+	Watched        bool          // a decision may depend on its use: every reading must be complete
+	Stable         bool          // nothing to do until it uses CPU or a program writes its files
+	Window         sample.Usage  // the usage since the last reading; zero when it was not read
 	SuppressEvents bool          // its throttles need no events: none can be answered before the next reading
 	AtCap          time.Duration // how long a throttle lasts that is not ended because of the cap
 	LimitTooLow    bool          // throttled in more than half of the periods of a minute
 	Bounded        Bounded
+}
+
+// WholeView is the part of a View that only whole turns decide. The views until the next whole turn repeat it.
+type WholeView struct {
+	RequestedQuota time.Duration
+	RequestedBurst time.Duration
+	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 }
 
 // Bounded is what a bound of the administrator's keeps a group from, in CPUs above its limit. The zero one: nothing.
@@ -220,19 +223,14 @@ type memory struct {
 	written          time.Time     // when the last write returned
 	refilled         time.Time     // when the last successful write began
 	why              string
-	whole            wholeView
+	whole            WholeView
+	watched          bool  // View.Watched of the last whole turn
 	trust            trust // that refills have effect
 	experiment       *receipt.Experiment
 	sampled          *Sampled       // what the experiment measures; nil: there is none
 	lost             time.Duration  // Group.Lost at the last reading
 	requests         *time.Duration // Group.RequestsThrottled then
 	promised         float64        // CPUs of a raise that the last whole turn granted and did not write
-}
-
-// wholeView is the part of the last whole turn's View that the views until the next whole turn repeat.
-type wholeView struct {
-	requestedQuota, requestedBurst, budgetLeft time.Duration
-	watched                                    bool
 }
 
 // NewState makes an empty State. The seed says which spells are withheld for receipts.
