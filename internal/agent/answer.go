@@ -71,7 +71,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 // Where a group cannot be refilled, the answer is a raise, which the next turn decides with the whole node in view.
 func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workload.Pod {
 	var pods []*workload.Pod
-	batch := policy.Batch{}
+	batch := map[string]int{}
 	for _, t := range throttles {
 		p := a.subscription.pods[t.Inode]
 		if p == nil {

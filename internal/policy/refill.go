@@ -228,7 +228,10 @@ func (u *candidate) saves(now time.Time) bool {
 func (s *State) spare(in Input, u *candidate) string {
 	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
 	cost := u.Disk.Quota.Seconds() / NodeSpan.Seconds()
-	granted := s.sums.granted - u.pending()
+	granted := s.sums.granted
+	if !u.raised() { // its refills come out of its raise, until that is written
+		granted -= u.m.promised
+	}
 	favoured, room, line := u.Starting, in.Node.below(in.Node.Threshold(), s.sums.above)-granted, "the threshold"
 	if within, others := s.within(in.Node, u.m.owner.Namespace, cost); others {
 		favoured, room = within, in.Node.below(in.Node.Threshold(), 0)

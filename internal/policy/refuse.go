@@ -9,20 +9,18 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Batch counts the throttles of each tenant that are answered together.
-type Batch map[string]int
-
-// Refuse says whether the throttle of a group is refused unseen: its tenant's share of the writes is used up, by what
-// the batch has let through so far. To read a pod takes the thread longer than a write: a tenant with a thousand groups
-// would delay all others by what it is refused. What the event says is booked; a start is never refused so.
-func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, b Batch) bool {
+// Refuse says whether the throttle of a group is refused unseen: its tenant's share of the writes is used up. batch
+// counts, for each tenant, the throttles let through of those that are answered together. To read a pod takes the
+// thread longer than a write: a tenant with a thousand groups would delay all others by what it is refused. What the
+// event says is booked; a start is never refused so.
+func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, batch map[string]int) bool {
 	m := s.groups[id]
 	if m == nil || now.Sub(m.started) < NodeSpan || t.At.Before(m.refilled) {
 		return false
 	}
 	of := m.owner.Tenant()
-	if s.writes.Affords(now, of, m.need(now, false), b[of]) {
-		b[of]++
+	if s.writes.Affords(now, of, m.need(now, false), batch[of]) {
+		batch[of]++
 		return false
 	}
 	m.bookThrottle(t, false)
@@ -49,7 +47,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 		return u.m.withdrawn()
 	case left < u.Disk.Quota:
 		return "the budget above the limit is used up"
-	case u.topped():
+	case u.raised() && 2*u.Disk.Quota > u.cap(): // no period has room
 		return u.capReason("leaves no room for another quota")
 	case !u.m.quiet.Ready(in.Now):
 		return "too many writes, and throttled all the time"
@@ -88,9 +86,6 @@ func (u *candidate) capReason(what string) string {
 	}
 	return fmt.Sprintf("the cap of %v a period%s %s", u.cap(), by, what)
 }
-
-// topped says whether the quota is raised so far that no period has room for another one.
-func (u *candidate) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
 
 // full says whether the current period has no room for another quota.
 func (u *candidate) full(now time.Time) bool {

@@ -28,7 +28,7 @@ func TestRefuse(t *testing.T) {
 		return Throttle{Inode: uint64(i), At: at, Bandwidth: cpu.Bandwidth{Quota: 5 * ms, Period: 100 * ms}}
 	}
 	let := func(at time.Time) (n int) {
-		b := Batch{}
+		b := map[string]int{}
 		for i := range groups {
 			if !s.Refuse(at, id(i), throttle(i, at), b) {
 				n++
@@ -56,11 +56,11 @@ func TestRefuse(t *testing.T) {
 	if last.quiet.Ready(now) {
 		t.Error("a group that is throttled all the time goes on sending events")
 	}
-	if s.Refuse(now, id(groups+5), throttle(0, now), Batch{}) {
+	if s.Refuse(now, id(groups+5), throttle(0, now), map[string]int{}) {
 		t.Error("a group that nobody has seen is refused")
 	}
 	last.refilled = now.Add(ms)
-	if s.Refuse(now, id(groups-1), throttle(groups-1, now), Batch{}) {
+	if s.Refuse(now, id(groups-1), throttle(groups-1, now), map[string]int{}) {
 		t.Error("a throttle that a write has ended is refused")
 	}
 }

@@ -295,14 +295,6 @@ func (u *candidate) excess(quota time.Duration) float64 {
 	return max(0, float64(quota-u.limit.Quota)/float64(u.period()))
 }
 
-// pending is how many CPUs of what is granted to a group are those of a raise that is not written yet.
-func (u *candidate) pending() float64 {
-	if u.raised() {
-		return 0
-	}
-	return u.m.promised
-}
-
 // above is how many CPUs a raised group has recently used above its limit, without one-time grants of writes.
 func (u *candidate) above() float64 {
 	if !u.raised() {
