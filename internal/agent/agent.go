@@ -1,4 +1,5 @@
-// Package agent is the loop: it reads the containers that are due, decides, writes, and records the results.
+// Package agent is the loop: it reads the containers that are due, decides, plans the changes, does them, learns from
+// the results and records them (turn.go).
 //
 // The loop decides when and in which order. Most events (a container appears, a limit is written, a configuration is
 // read) only request an earlier turn. Urgent ones write on the thread that receives them, under the same lock:

@@ -108,7 +108,7 @@ func (s *State) keepBounds(in Input, pods []podCandidates) {
 	})
 	for i, part := range s.extra.Divide(claims) {
 		u := units[i]
-		s.fit(u, part)
+		s.cutToPart(u, part)
 		held := u.excess(max(u.quota, u.Disk.Quota))
 		s.extra.Hold(u.ID, u.m.owner, held, in.Now, u.period())
 		if held > 0 {
@@ -135,8 +135,8 @@ func (u *candidate) wants() float64 {
 	return 0
 }
 
-// fit cuts what a candidate is to have to its part, and a raise to what nobody holds.
-func (s *State) fit(u *candidate, part float64) {
+// cutToPart cuts what a candidate is to have to its part, and a raise to what nobody holds.
+func (s *State) cutToPart(u *candidate, part float64) {
 	if u.quota > u.Disk.Quota {
 		left, _ := s.extra.Left(u.ID, u.m.owner)
 		to := min(part, left)

@@ -6,10 +6,10 @@
 // on the node.
 //
 // Approach: the same steps for all groups that were read. observe records the usage since the last turn and the values
-// of the files; demand sizes the quota that each group needs (burst first, a raise for what burst did not cover); guard
-// cuts the demands to what the node can spare, and takes raises back; keepBounds cuts them to
-// what an administrator allows; makeIntents turns the remaining demands into
-// intents, each charged with the runtime that its write grants. The quota of a pod follows its containers.
+// of the files; demand sizes the quota that each group needs (burst first, a raise for what burst did not cover);
+// guard cuts the demands to what the node can spare, and takes raises back; keepBounds cuts them to what an
+// administrator allows; makeIntents turns the remaining demands into intents, each charged with the runtime that its
+// write grants. The quota of a pod follows its containers.
 //
 // Terminology: limit is the declared quota, a raise is a quota above it, the cap is the most that may be used in
 // one period, a grant is what a raise or a write allows beyond the limit.
