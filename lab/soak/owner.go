@@ -143,7 +143,7 @@ func (c *container) program() *exec.Cmd {
 }
 
 // rounds of the shell's loop take about 20 ms of CPU time: ten times what most of the limits allow in a period.
-const rounds = "30000"
+const rounds = "10000"
 
 func (o *owner) stopContainer(c *container) error {
 	return errors.Join(c.process.Stop(0), o.groups.Remove(c.group))
