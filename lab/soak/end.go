@@ -30,7 +30,7 @@ func until(ctx context.Context, wait time.Duration, holds func() (bool, error)) 
 // How long each step of the end may take.
 const (
 	settlePatience = time.Minute // the last resizes
-	raisePatience  = 15 * time.Second
+	raisePatience  = 10 * time.Second
 	mapsPatience   = 5 * time.Second // the kernel frees a map a moment after its last user
 )
 
@@ -88,17 +88,16 @@ func (k *soak) settle(ctx context.Context) error {
 	return err
 }
 
-// raise gives all busy containers jobs until a quota is raised. On a machine that is full, no quota is: then a burst
-// must do. Without either, the end would prove nothing.
+// raise gives the busy containers jobs, one after another, until a quota is raised. On a machine that is full, no quota is:
+// then a burst must do. Without either, the end would prove nothing.
 func (k *soak) raise(ctx context.Context) error {
-	var any int
+	var any, next int
 	raised, err := until(ctx, raisePatience, func() (bool, error) {
 		list, _ := k.owner.busy()
-		for _, c := range list {
-			if err := c.process.Write(rounds); err != nil {
-				return false, err
-			}
+		if err := list[next%len(list)].process.Write(rounds); err != nil {
+			return false, err
 		}
+		next++
 		s, err := k.agent.Status(ctx)
 		var quotas int
 		quotas, any = changed(s)
