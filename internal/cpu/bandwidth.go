@@ -6,6 +6,7 @@ package cpu
 
 import (
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -42,7 +43,12 @@ func (b Bandwidth) Over(period time.Duration) time.Duration {
 	case b.Period == period:
 		return b.Quota
 	}
-	return time.Duration(float64(b.Quota) / float64(b.Period) * float64(period)).Truncate(time.Microsecond)
+	hi, lo := bits.Mul64(uint64(b.Quota), uint64(period))
+	if hi >= uint64(b.Period) {
+		return Unlimited
+	}
+	quota, _ := bits.Div64(hi, lo, uint64(b.Period))
+	return time.Duration(min(quota, math.MaxInt64)).Truncate(time.Microsecond)
 }
 
 // Percent is p percent of d, exact for every d that a quota may take.

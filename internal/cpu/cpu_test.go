@@ -20,6 +20,8 @@ func TestOver(t *testing.T) {
 		{"the same period", Bandwidth{Quota: 50 * ms, Period: 100 * ms}, 100 * ms, 50 * ms},
 		{"a shorter one", Bandwidth{Quota: 50 * ms, Period: 100 * ms}, 10 * ms, 5 * ms},
 		{"rounded down to a microsecond", Bandwidth{Quota: ms, Period: 3 * ms}, 100 * ms, 33333 * time.Microsecond},
+		{"an exact multiple", Bandwidth{Quota: 4007 * time.Microsecond, Period: ms}, 2 * ms, 8014 * time.Microsecond},
+		{"more than an int64 can hold", Bandwidth{Quota: math.MaxInt64 / 2, Period: ms}, 100 * ms, Unlimited},
 		{"no limit", Bandwidth{Quota: Unlimited, Period: 100 * ms}, 10 * ms, Unlimited},
 		{"nothing declared", Bandwidth{}, 100 * ms, Unlimited},
 	} {
