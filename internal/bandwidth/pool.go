@@ -74,6 +74,17 @@ func (p *Pool) Set(b cpu.Bandwidth) {
 	}
 }
 
+// longestScaled bounds the periods that Scale makes (kernel/sched/core.c, max_cfs_quota_period).
+const longestScaled = time.Second
+
+// Scale doubles period, quota and burst, as the timer does that was late for several periods in a row
+// (sched_cfs_period_timer). It grants nothing.
+func (p *Pool) Scale() {
+	if b := &p.bandwidth; b.Limited() && 2*b.Period < longestScaled {
+		b.Period, b.Quota, b.Burst = 2*b.Period, 2*b.Quota, 2*b.Burst
+	}
+}
+
 // Refill grants one quota on top of what is left, up to quota + burst, and counts what the time since the last
 // refill used beyond one quota as a burst (__refill_cfs_bandwidth_runtime). Expire and Set call it.
 func (p *Pool) Refill() {

@@ -205,6 +205,9 @@ func (k *Kernel) SetExpiry(name string, at time.Time) {
 	}
 }
 
+// Scale has the kernel double a group's period, quota and burst, as if the period's timer could not keep up.
+func (k *Kernel) Scale(name string) { k.must(name).pool.Scale() }
+
 // SetLoad replaces the load of a group's own threads, from now on; unfinished jobs are dropped.
 func (k *Kernel) SetLoad(name string, load Load) {
 	g := k.must(name)
