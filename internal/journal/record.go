@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type record struct {
 	Baseline plan.Value `json:"baseline,omitempty"`
 	Min      plan.Value `json:"min,omitempty"`
 	Max      plan.Value `json:"max,omitempty"`
+	Period   plan.Value `json:"period,omitempty"`
 	Time     time.Time  `json:"time,omitzero"`
 }
 
@@ -89,12 +91,13 @@ func (t table) play(r record) error {
 	}
 	switch r.Op {
 	case opClaim:
-		if !ok { // a second claim only widens the range
-			e = &Entry{ID: r.ID, Knob: r.Knob, Original: r.Original, Baseline: r.Baseline,
+		if !ok { // a second claim only widens the range, or says that the kernel has scaled the values
+			e = &Entry{ID: r.ID, Knob: r.Knob, Original: r.Original, Baseline: r.Baseline, Period: r.Period,
 				Last: r.Original, Prev: r.Original, Since: r.Time}
 			t[k] = e
 		}
-		e.Min, e.Max = r.Min, r.Max
+		*e = e.scaled(r.Period)
+		e.Min, e.Max, e.Period = r.Min, r.Max, cmp.Or(e.Period, r.Period)
 	case opIntent:
 		e.Prev, e.Last = e.Last, r.Value
 		e.intents++
@@ -130,7 +133,7 @@ func (e Entry) records() []record {
 	base := record{ID: e.ID, Knob: e.Knob}
 	claim := base
 	claim.Op, claim.Original, claim.Baseline = opClaim, e.Original, e.Baseline
-	claim.Min, claim.Max, claim.Time = e.Min, e.Max, e.Since
+	claim.Min, claim.Max, claim.Period, claim.Time = e.Min, e.Max, e.Period, e.Since
 	records := []record{claim}
 	values := []plan.Value{e.Prev, e.Last}
 	for _, v := range values[2-min(e.intents, 2):] {

@@ -63,6 +63,7 @@ func Containers(entries []journal.Entry, read func(workload.ID) (cpu.Bandwidth, 
 			list = append(list, unchanged(e.ID, read))
 		}
 		c := &list[i]
+		e = e.In(cpu.Bandwidth{Quota: c.Quota.InForce, Period: c.Period, Burst: c.Burst.InForce})
 		if e.Knob == plan.Quota {
 			c.Quota = knobOf(e, c.Quota)
 			c.Limit, _ = e.Target().Time() // knobOf says when the journal's value is no time
