@@ -28,6 +28,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		if passes(e) || a.DryRun && e.Knob == plan.Quota {
+			e = apply.Present(a.Tree, e)
 			a.ledger.Adopt(e.Key(), e.Target(), a.written(e))
 		}
 		a.adopted[e.ID] = true

@@ -152,6 +152,10 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	if c.Knob.OfTasks() {
 		return w.setTasks(c)
 	}
+	var kept error
+	if !c.Refill { // which needs no journal, and must not wait
+		kept = w.keepUp(c.Cgroup, c.Knob)
+	}
 	if r, stop := w.compare(c, force); stop {
 		return r
 	}
@@ -167,7 +171,7 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	}
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
 	synced, err := w.claim(c)
-	if err != nil {
+	if err = errors.Join(kept, err); err != nil {
 		return w.unjournalled(c, e, err)
 	}
 	if synced { // a sync can take long: compare again
@@ -184,7 +188,7 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 // unjournalled handles a change while the journal fails, as on a full disk: a lowering of a value of ours goes all the
 // way to the value that a restore would write, which needs no journal. Any other change is refused.
 func (w *Writer) unjournalled(c plan.Change, e journal.Entry, why error) plan.Result {
-	target := e.Target()
+	target := Present(w.tree, e).Target()
 	lowers, ok1 := order(c.Knob, c.To, c.From)
 	below, ok2 := order(c.Knob, target, c.From)
 	if !c.Knob.OfBandwidth() || !ok1 || !ok2 || lowers >= 0 || below >= 0 || !w.ours(e, c.From) {
@@ -297,7 +301,9 @@ func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	}
 	if !ok || !within(c.Knob, c.To, e.Min, e.Max) {
 		synced = true
-		err = w.journal.Claim(ownClaim(c, e))
+		more := w.ownClaim(c)
+		more.Period = cmp.Or(e.Period, more.Period)
+		err = w.journal.Claim(more)
 	}
 	if err == nil {
 		err = w.claimCompanion(c)
@@ -353,6 +359,8 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 		return w.result(c, plan.Applied, held, nil)
 	case clamps(c, held):
 		return w.result(c, plan.Clamped, held, w.journal.Intend(c.Cgroup, c.Knob, held))
+	case w.holdsOurs(c, held):
+		return w.result(c, plan.Trampled, held, fmt.Errorf("wrote %s, which the kernel has scaled to %s", c.To, held))
 	}
 	return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
 }

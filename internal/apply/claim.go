@@ -29,7 +29,7 @@ func (w *Writer) claims(c plan.Change) []journal.Entry {
 	if err != nil || c.Restore || c.Refill || c.Repair {
 		return nil
 	}
-	e, claimed := w.journal.Entry(c.Cgroup, c.Knob)
+	_, claimed := w.journal.Entry(c.Cgroup, c.Knob)
 	if c.Knob.OfTasks() {
 		if claimed || w.identify(c.Cgroup, c.Knob) != nil {
 			return nil
@@ -46,18 +46,23 @@ func (w *Writer) claims(c plan.Change) []journal.Entry {
 	case claimed: // Do widens the range: if the entry ended meanwhile, our own value would become the original
 		return list
 	}
-	return append(list, ownClaim(c, e))
+	return append(list, w.ownClaim(c))
 }
 
 // ownClaim is the claim of the value of the file before a change, and of the range that the change asks for.
-func ownClaim(c plan.Change, e journal.Entry) journal.Entry {
-	return journal.Entry{ID: c.Cgroup, Knob: c.Knob, Original: c.From, Baseline: e.Baseline, Min: c.Min, Max: c.Max}
+func (w *Writer) ownClaim(c plan.Change) journal.Entry {
+	e := w.claimOf(c.Cgroup, c.Knob, c.From)
+	e.Min, e.Max = c.Min, c.Max
+	return e
 }
 
 // Rebase records the limit that an owner declared while a value of ours is in the file: a restore writes it.
 func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) error {
 	v, err := canonical(knob, declared)
 	if err != nil {
+		return err
+	}
+	if err := w.keepUp(id, knob); err != nil {
 		return err
 	}
 	return w.journal.SetBaseline(id, knob, v)
@@ -75,8 +80,9 @@ func (w *Writer) Adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value
 }
 
 func (w *Writer) adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value) error {
-	err := w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: held, Baseline: baseline, Min: held, Max: held})
-	if err != nil {
+	e := w.claimOf(id, knob, held)
+	e.Baseline = baseline
+	if err := w.journal.Claim(e); err != nil {
 		return err
 	}
 	return w.journal.Intend(id, knob, held)
@@ -88,6 +94,6 @@ func (w *Writer) InFile(e journal.Entry) (held plan.Value, ours bool) {
 	if e.Knob.OfTasks() {
 		return w.inTasks(e)
 	}
-	held, err := w.look(e.ID, e.Knob)
+	e, held, err := w.lookAt(e)
 	return held, err == nil && held != w.attainable(e.Knob, e.Target(), "/") && w.ours(e, held)
 }

@@ -52,7 +52,7 @@ func (w *Writer) companionClaims(c plan.Change) ([]journal.Entry, error) {
 	case err != nil:
 		return nil, err
 	}
-	return []journal.Entry{{ID: c.Cgroup, Knob: knob, Original: held, Min: held, Max: held}}, nil
+	return []journal.Entry{w.claimOf(c.Cgroup, knob, held)}, nil
 }
 
 // unclaimCompanion ends such a claim when the change has ended, unless the file holds another value than the original.
@@ -65,7 +65,7 @@ func (w *Writer) unclaimCompanion(c plan.Change) error {
 	if !claimed {
 		return nil
 	}
-	if held, err := w.look(c.Cgroup, knob); err == nil && held != e.Original {
+	if held, err := w.look(c.Cgroup, knob); err == nil && held != Present(w.tree, e).Original {
 		return nil
 	}
 	return w.journal.Done(c.Cgroup, knob)
@@ -110,7 +110,7 @@ func (w *Writer) clearIdle(id workload.ID) error {
 
 // ours says whether the value of the file is there because of us.
 func (w *Writer) ours(e journal.Entry, held plan.Value) bool {
-	return e.Ours(held) || w.divided(e, held) || w.shrunk(e, held)
+	return e.Ours(held) || w.divided(e, held) || w.shrunk(e, held) || Present(w.tree, e).Ours(held)
 }
 
 // isDivided says whether a burst is divided in the file.

@@ -115,6 +115,7 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 	if e.Knob.OfTasks() {
 		return examineTasks(e), r, true
 	}
+	e, held, err := w.lookAt(e)
 	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.attainable(e.Knob, e.Target(), "/"),
 		Restore: true, Why: "restore the original value"}
 	if e.Baseline != "" {
@@ -123,7 +124,6 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 	if _, idle := w.journal.Entry(e.ID, plan.Idle); idle && e.Knob == plan.Weight {
 		return c, w.result(c, plan.Refused, "", errIdle), false
 	}
-	held, err := w.look(e.ID, e.Knob)
 	c.From = held
 	switch {
 	case isGone(err), errors.Is(err, errNoFile):
@@ -155,8 +155,9 @@ func (w *Writer) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why
 	if err != nil || claimed || c.From == c.To {
 		return w.one(c, true) // makes the result
 	}
-	err = w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: c.From, Baseline: c.To, Min: c.Min, Max: c.Max})
-	if err != nil {
+	e := w.ownClaim(c)
+	e.Baseline = c.To
+	if err := w.journal.Claim(e); err != nil {
 		return w.result(c, plan.Refused, held, err)
 	}
 	return w.one(c, true)

@@ -1,0 +1,105 @@
+package apply
+
+import (
+	"testing"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+)
+
+// scaledNode is a node whose container has a short period, and values of ours that the kernel has scaled.
+func scaledNode(t *testing.T, n *node) {
+	t.Helper()
+	file, text := "cpu/pod/a/cpu.cfs_period_us", "5000"
+	if n.tree.Version() == 2 {
+		file, text = "pod/a/cpu.max", "2000 5000"
+	}
+	n.foreign("/pod/a", plan.Quota, "2ms")
+	n.must(n.k.ForeignWrite(file, text))
+	n.do(n.change("/pod/a", plan.Quota, "4ms"), plan.Applied)
+	n.do(n.change("/pod/a", plan.Burst, "1ms"), plan.Applied)
+	n.k.Scale("/pod/a")
+	n.k.Scale("/pod/a")
+	if b := n.k.Bandwidth("/pod/a"); b.Quota != 16*ms || b.Period != 20*ms || b.Burst != 4*ms {
+		t.Fatalf("%+v", b)
+	}
+}
+
+func (n *node) wantRestored() {
+	n.t.Helper()
+	n.w.Restore(nil, false)
+	if b := n.k.Bandwidth("/pod/a"); b.Quota != 8*ms || b.Period != 20*ms || b.Burst != 0 {
+		n.t.Errorf("restored %+v", b)
+	}
+	n.wantIdempotent()
+}
+
+// TestRestoreScaled: a restore keeps the owner's share of a CPU, after a crash and in a running agent that writes on.
+func TestRestoreScaled(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		scaledNode(t, n)
+		n.wantRestored()
+	})
+	each(t, func(t *testing.T, n *node) {
+		scaledNode(t, n)
+		n.do(n.change("/pod/a", plan.Quota, "12ms"), plan.Applied)
+		if e, _ := n.j.Entry(n.id("/pod/a"), plan.Quota); e.Original != "8ms" || e.Period != "20ms" {
+			t.Errorf("%+v", e)
+		}
+		n.k.Scale("/pod/a")
+		n.must(n.w.Rebase(n.id("/pod/a"), plan.Quota, "16ms"))
+		n.w.Restore(nil, false)
+		if b := n.k.Bandwidth("/pod/a"); b.Quota != 16*ms || b.Period != 40*ms {
+			t.Errorf("restored %+v", b)
+		}
+	})
+}
+
+// TestScaledMeanwhile: a change that was decided before is not made, and the value stays ours.
+func TestScaledMeanwhile(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		scaledNode(t, n)
+		stale := n.change("/pod/a", plan.Quota, "12ms")
+		n.k.Scale("/pod/a")
+		n.do(stale, plan.Trampled)
+		if held, ours := n.w.InFile(n.entry("/pod/a")); held != "32ms" || !ours {
+			t.Errorf("%s, ours %v", held, ours)
+		}
+		n.w.Restore(nil, false)
+		if b := n.k.Bandwidth("/pod/a"); b.Quota != 16*ms {
+			t.Errorf("restored %+v", b)
+		}
+	})
+}
+
+// TestScaledAsItIsWritten: before the value is read back.
+func TestScaledAsItIsWritten(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		scaledNode(t, n)
+		change, wrote := n.change("/pod/a", plan.Quota, "12ms"), false
+		n.k.Fault = func(op, name string, data []byte) error {
+			if op == "read" && wrote {
+				n.k.Fault = nil
+				n.k.Scale("/pod/a")
+			}
+			wrote = wrote || op == "write"
+			return nil
+		}
+		if r := n.do(change, plan.Trampled); r.InForce != "24ms" {
+			t.Errorf("%+v", r)
+		}
+		n.w.Restore(nil, false)
+		if b := n.k.Bandwidth("/pod/a"); b.Quota != 16*ms || b.Period != 40*ms {
+			t.Errorf("restored %+v", b)
+		}
+	})
+}
+
+func (n *node) entry(group string) journal.Entry {
+	n.t.Helper()
+	e, claimed := n.j.Entry(n.id(group), plan.Quota)
+	if !claimed {
+		n.t.Fatal("not claimed")
+	}
+	return e
+}
