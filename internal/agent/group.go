@@ -90,7 +90,7 @@ func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry
 	event := a.ledger.See(now, key, s)
 	a.noteSight(key, s.InFile, event)
 	e, _ = a.ledger.Entry(key)
-	return e, event == ledger.Resized || event == ledger.Rebased
+	return e, event == ledger.Resized || event == ledger.Rebased || event == ledger.Scaled
 }
 
 // noteSight keeps an event of a file for note.

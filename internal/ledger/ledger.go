@@ -22,6 +22,9 @@
 //     lostAfter it is lost (Lost), and the agent writes the declared value for the owner (Repair);
 //   - it holds any other value: foreign, left alone at once, and reported once it has been in the file for settling.
 //
+// The kernel may scale the period, quota and burst of a group (plan.Scale). Then every value that is known of the file
+// counts scaled likewise, so that a restore keeps the owner's share of a CPU (scale.go).
+//
 // A knob of tasks is an attribute of each task of a group, not a file, and tasks come and go: its sight counts the
 // tasks that have each value. No such value is an owner's. An intent alone makes the entry ours, because a write that
 // was refused for some tasks may have succeeded for others.
@@ -56,6 +59,8 @@ type Sight struct {
 	InFile   plan.Value // what the file holds
 	Declared plan.Value // what its owner declares; "": nothing
 	Next     plan.Value // what its owner is about to write, and has not confirmed; "": nothing
+	// Period is the group's period, of a quota or burst.
+	Period time.Duration
 	// Follows: the owner writes new values from time to time. A value that replaces ours is the new baseline.
 	Follows bool
 	// Sheds: the CPUs that left the file since the last sight are offline, and the kernel has removed them permanently
@@ -68,9 +73,9 @@ type Sight struct {
 // Bandwidth is the sight of a group's quota or burst: the value of its file, and the quota that its owner declares.
 func Bandwidth(held cpu.Bandwidth, declared *workload.Declared, knob plan.Knob) Sight {
 	if knob == plan.Burst {
-		return Sight{InFile: plan.Time(held.Burst)}
+		return Sight{InFile: plan.Time(held.Burst), Period: held.Period}
 	}
-	s := Sight{InFile: plan.Time(held.Quota)}
+	s := Sight{InFile: plan.Time(held.Quota), Period: held.Period}
 	if declared != nil {
 		s.Declared = plan.Time(declared.Bandwidth.Over(held.Period))
 		if declared.Next != (cpu.Bandwidth{}) {
@@ -125,6 +130,7 @@ const (
 	Deviation Event = "deviation" // at the first sight the file does not hold the declared value
 	WasLost   Event = "lost"      // the owner's write was refused or undone
 	CameBack  Event = "came back" // an owner's write of the quota restored a burst that we had replaced
+	Scaled    Event = "scaled"    // the kernel has scaled the value with the period
 )
 
 const (
@@ -166,6 +172,8 @@ type Entry struct {
 	recent   [2]plan.Value // our values in the file at the sight before the last, and until the last
 	replaced plan.Value    // of a burst: our value before our last write
 	wroteAt  time.Time     // when that write began
+	period   time.Duration // of a quota or burst: the period that its owner wrote
+	scale    int64         // by what the kernel has scaled the period since, and the values here with it
 }
 
 // Ours says whether a value of ours is in the file.

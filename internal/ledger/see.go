@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -20,7 +21,7 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		return None
 	}
 	if e == nil {
-		e = &Entry{State: Untouched, Baseline: s.InFile, Since: now, knob: key.Knob}
+		e = &Entry{State: Untouched, Baseline: s.InFile, Since: now, knob: key.Knob, period: s.Period, scale: 1}
 		l.entries[key] = e
 		if s.Declared != "" && s.Declared != s.InFile && s.Next != s.InFile {
 			e.Baseline = s.Declared
@@ -29,10 +30,11 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		e.InFile = s.InFile
 		return None
 	}
+	scaled := e.rescale(s)
 	e.recent = [2]plan.Value{e.seen, e.ourValue()}
 	e.adjust(s)
 	e.endBackoff(now, s.InFile)
-	event := e.see(now, s)
+	event := cmp.Or(e.see(now, s), scaled)
 	e.seen = e.ourValue()
 	e.read(now, s.InFile)
 	return event
@@ -181,7 +183,7 @@ func (e *Entry) settled() {
 func (e *Entry) resized(held plan.Value, retry plan.Backoff) Event {
 	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused,
 		refilled: e.refilled, InFile: e.InFile, Intended: e.Intended, By: e.By, knob: e.knob,
-		seen: e.seen, recent: e.recent}
+		seen: e.seen, recent: e.recent, period: e.period, scale: e.scale}
 	return Resized
 }
 

@@ -34,6 +34,9 @@ func (r *Recorder) Note(n Note) string {
 		log.Info("the declared limit changed")
 	case ledger.Reset:
 		log.Info("the owner has restored its value; ours is written again after a while")
+	case ledger.Scaled:
+		log.Info("the kernel has scaled the period, too short for its timer, and quota and burst with it")
+		return ""
 	case ledger.CameBack:
 		log.Info("the owner's write of the quota put our former burst back; it is replaced again")
 	case ledger.Overrode:
