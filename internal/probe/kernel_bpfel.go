@@ -125,6 +125,7 @@ type kernelWalk struct {
 	Left  uint32
 	Sum   uint64
 	Take  uint64
+	Busy  uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -69,7 +69,7 @@ global int foresee(u64 queue, s64 left)
 	struct group *g;
 
 	g = bpf_map_lookup_elem(&groups, &id);
-	if (!g)
+	if (!g || busy())
 		return 0;
 	pool = READ(tg, cfs_bandwidth.runtime);
 	n = crowd(g, id);

@@ -67,7 +67,7 @@ global int balance(u64 id)
 	struct group *g = bpf_map_lookup_elem(&groups, &id);
 	struct sums *s = sums();
 
-	if (!g || !g->end || !s)
+	if (!g || !g->end || !s || busy())
 		return 0;
 	*s = (struct sums){};
 	walk(g, id, false, tally);

@@ -26,6 +26,7 @@ typedef long long s64;
 /* The verifier walks a static function at each call, and a global one once; its arguments are numbers, before 5.12. */
 #define global __attribute__((__noinline__))
 #define unroll _Pragma("clang loop unroll(full)")
+#define barrier() __asm__ volatile("" ::: "memory")
 
 /* Maps are described by the types of a struct's members (BTF maps). */
 #define NUMBER(name, value) int(*name)[value]

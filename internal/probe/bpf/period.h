@@ -136,16 +136,21 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	u64 length = READ(tg, cfs_bandwidth.period), quota = READ(tg, cfs_bandwidth.quota), limit = limit_of(id, tg);
 	u64 now = bpf_ktime_get_ns(), n = over_since(g, tg, now > end ? now - end : 0, length);
 	bool lifted = quota == RUNTIME_INF;
+	struct walk *w = walk_of();
 	struct sums *s = sums();
 	u64 sum, owes;
 	s64 above;
 
-	if (!s)
+	if (!s || !w)
 		return;
+	w->busy = 1;
+	barrier();
 	*s = (struct sums){.ends = 1};
 	add(&g->actives, -(u64)walk(g, id, true, tally));
 	sum = g->sum + s->used;
 	owes = s->owed;
+	barrier();
+	w->busy = 0;
 	if (lifted || !whole(g, sum, end, n * length)) {
 		n = 0;
 	} else {

@@ -13,6 +13,7 @@
 //
 // Known limits: of a group that runs on more than 64 CPUs in a period, each period's use has the time of 64 of them
 // up to that period's end, and that of the others up to an earlier one; its throttles are not foreseen.
+// What a CPU runs of a group without a quota is counted when the group runs there with one again.
 
 #define MOST 64 // CPUs that one walk looks at
 
@@ -84,6 +85,7 @@ struct walk {
 	u32 left; // words, this one included
 	u64 sum;  // of the answers
 	u64 take; // the marks of CPUs for which the answer is 1
+	u64 busy; // the end of a period is accounted on this CPU (close in period.h)
 };
 
 struct {
@@ -98,6 +100,16 @@ static inline struct walk *walk_of(void)
 	u32 only = 0;
 
 	return bpf_map_lookup_elem(&walks, &only);
+}
+
+// busy says whether this CPU accounts for the end of a period. With PREEMPT_RT the period's timer fires in a thread
+// (kernel/time/hrtimer.c, hrtimer_run_softirq), which may be interrupted: what runs in the interrupt leaves the walk and
+// its sums alone. All other programs walk with interrupts off.
+static inline bool busy(void)
+{
+	struct walk *w = walk_of();
+
+	return !w || *(volatile u64 *)&w->busy;
 }
 
 // done finishes a word of the bitmap.
@@ -145,7 +157,10 @@ static inline u64 walk(struct group *g, u64 id, bool take, int (*next)(u64 id))
 
 	if (!w)
 		return 0;
-	*w = (struct walk){.word = g->first & (WORDS - 1), .left = words, .take = take};
+	w->word = g->first & (WORDS - 1);
+	w->left = words;
+	w->take = take;
+	w->taken = w->sum = 0;
 	w->mask = g->active[w->word & (WORDS - 1)];
 	for (u32 i = 0; i < MOST + WORDS; i++)
 		if (!next(id))

@@ -11,7 +11,6 @@ enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 
-#define barrier() __asm__ volatile("" ::: "memory")
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
