@@ -12,7 +12,7 @@ import (
 )
 
 // The use of a group without a quota belongs to no period: neither to the period in which it gets one again, nor to the
-// busiest.
+// busiest. The load stays on one CPU: the use of a CPU that it has left is counted when it comes back (bpf/queue.h).
 func TestQuotaRemoved(t *testing.T) {
 	machine := time.Duration(possible(t))
 	for _, c := range []struct {
@@ -31,7 +31,12 @@ func TestQuotaRemoved(t *testing.T) {
 			g.Prevail()
 			limit(t, g, c.quota, c.period)
 			watch(t, p, g)
-			load := g.Spin(1)[0]
+			spin := func() *cgrouptest.Process {
+				load := g.Spin(1)[0]
+				cgrouptest.Pin(t, 0, load)
+				return load
+			}
+			load := spin()
 			within(t, 20*time.Second, "a period is over", func() bool { return totals(t, p, g).PeriodEnd > 0 })
 			if c.sleeps {
 				load.Stop()
@@ -40,7 +45,7 @@ func TestQuotaRemoved(t *testing.T) {
 			before := usage(t, g)
 			g.Limit(cpu.Unlimited)
 			if c.sleeps {
-				g.Spin(1)
+				spin()
 			}
 			within(t, 60*time.Second, "it has used much", func() bool { return usage(t, g)-before >= c.used })
 			throttled := totals(t, p, g).Begins
