@@ -170,8 +170,21 @@ func (t *Tree) populatedV1(group string) (bool, error) {
 	return false, nil
 }
 
-// Bandwidth reads quota, period and burst. A kernel without burst reads as burst 0.
+// Bandwidth reads quota, period and burst. A kernel without burst reads as burst 0. They are in several files, and the
+// kernel may scale a short period, and quota and burst with it, in between (kernel/sched/fair.c,
+// sched_cfs_period_timer): so those of a short period are read until two readings agree.
 func (t *Tree) Bandwidth(group string) (cpu.Bandwidth, error) {
+	b, err := t.bandwidth(group)
+	for n := 0; n < 3 && err == nil && b.Period < cpu.DefaultPeriod; n++ {
+		last := b
+		if b, err = t.bandwidth(group); b == last {
+			break
+		}
+	}
+	return b, err
+}
+
+func (t *Tree) bandwidth(group string) (cpu.Bandwidth, error) {
 	var b cpu.Bandwidth
 	var err error
 	if t.version == V2 {
