@@ -58,7 +58,7 @@ func (w *world) revive() {
 		Pauses: pauses.New(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0", Kernel: "sim",
 		Reserving: exclusive.Options{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
-			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1, Shield: w.shield}}})
+			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1, Shield: w.shield}}})
 }
 
 // made makes a group with a limit, and tells of it as a container.
@@ -298,7 +298,7 @@ func TestReserveKept(t *testing.T) {
 		w.made("/b", 100*ms, workload.ExclusiveYes, 1)
 		w.run(time.Second)
 		got := w.agent.Status().Reserve
-		if got == nil || len(got.Own) != 1 || got.Own[0].CPUs != "1" || got.Shared != "0,2-3" || got.Floor != 1.5 || len(got.Refused) != 1 {
+		if got == nil || len(got.Own) != 1 || got.Own[0].CPUs != "1" || got.Shared != "0,2-3" || got.MinShared != 1.5 || len(got.Refused) != 1 {
 			t.Fatalf("status %+v", got)
 		}
 		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in another's partition (3), 1 is kept back (0), " +

@@ -81,7 +81,7 @@ func TestShieldEnds(t *testing.T) {
 		"crash":     func(w *world) { w.shield = false; w.revive() },
 		"adopted":   func(w *world) { w.agent.cpus.Rules = strategy.DefaultReserve(); w.agent.Adopt(nil) },
 		"off": func(w *world) {
-			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1})
+			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1})
 			w.run(time.Second)
 			if got := w.files("/a"); got != "/a=0 max" || w.agent.Status().Reserve.Shield != nil {
 				t.Errorf("without a shield: %s, status %+v", got, w.agent.Status().Reserve)

@@ -91,7 +91,7 @@ func TestKeysAreDocumented(t *testing.T) {
 
 // TestRangesAreDocumented: the ranges of docs/CONFIG.md are those of the parser: both ends are accepted, and nothing beyond.
 func TestRangesAreDocumented(t *testing.T) {
-	in := map[string]string{"request": "overrides: [{cgroup: /a, %s: %s}]", "floor": "reserve: {%s: %s}",
+	in := map[string]string{"request": "overrides: [{cgroup: /a, %s: %s}]", "minSharedCPUs": "reserve: {%s: %s}",
 		"groupIdentity":               "colocation: {beClass: {cpuQOS: {%s: %s}}}",
 		"cpuSuppressThresholdPercent": "colocation: {suppress: {%s: %s}}", "cpuSuppressMinPercent": "colocation: {suppress: {%s: %s}}",
 		"floorPercent": "colocation: {schedExt: {%s: %s}}", "watchdogSeconds": "colocation: {schedExt: {%s: %s}}"}

@@ -147,7 +147,7 @@ colocation:
   suppress: {cpuSuppressPolicy: quota, cpuSuppressMinPercent: 101, cpuSuppressThresholdPercent: 70}
   beClass: {cpuQOS: {groupIdentity: 3, schedIdle: 1}}
   schedExt: {floorPercent: 60, watchdogSeconds: 3}
-reserve: {policy: yes, floor: 0, shield: true}
+reserve: {policy: yes, minSharedCPUs: 0, shield: true}
 overrides:
   - {policy: none}
   - {cgroup: lab, class: BX}
@@ -168,7 +168,7 @@ nosuch: 1
 		"c.yaml:13: colocation.schedExt.floorPercent: 60 is outside 0.1..50",
 		"c.yaml:13: colocation.schedExt.watchdogSeconds: 3 is outside 4..30",
 		`c.yaml:14: reserve.policy: "yes" is not one of none, cpuset, auto`,
-		"c.yaml:14: reserve.floor: leaves everybody else less than a CPU (1 is the least)",
+		"c.yaml:14: reserve.minSharedCPUs: leaves everybody else less than a CPU (1 is the least)",
 		`c.yaml:16: overrides[0].cgroup: missing (such as cgroup: "/lab/*")`,
 		`c.yaml:17: overrides[1].cgroup: "lab" does not begin with / (write "/lab")`,
 		`c.yaml:17: overrides[1].class: "BX" is not one of LSE, LSR, LS, BE, SYSTEM (did you mean BE?)`,

@@ -32,7 +32,7 @@ func (r reader) reserve(f *File) read {
 				s.Policy = strategy.ReservePolicy(text)
 				return oneOf(text, strategy.ReservePolicies())
 			})},
-			{"floor", r.floor(&s.Floor)},
+			{"minSharedCPUs", r.minShared(&s.MinShared)},
 			{"reservedCPUs", r.cpuList(func(set cpu.Set) { s.CPUs = set })},
 			{"shield", r.flag(func(on bool) { s.Shield = on })},
 			{"exclusive", r.exclusive(func(e workload.Exclusive) {
@@ -42,8 +42,8 @@ func (r reader) reserve(f *File) read {
 	})
 }
 
-// floor reads an amount of CPU that leaves everybody else one.
-func (r reader) floor(to *float64) read {
+// minShared reads an amount of CPU that leaves everybody else one.
+func (r reader) minShared(to *float64) read {
 	return func(field string, n ast.Node) error {
 		if err := r.quantity(func(cpus float64) { *to = cpus })(field, n); err != nil || *to >= 1 {
 			return err

@@ -16,14 +16,14 @@ func TestReserve(t *testing.T) {
 		t.Errorf("nothing is configured: %+v", got)
 	}
 	f := mustParse(t, `
-reserve: {policy: auto, floor: 1500m, reservedCPUs: "0-1,8", shield: true}
+reserve: {policy: auto, minSharedCPUs: 1500m, reservedCPUs: "0-1,8", shield: true}
 overrides:
   - {cgroup: "/lab/*", exclusive: true, request: 2}
   - {cgroup: "/lab/b", exclusive: strict}
   - {cgroup: "/lab/c", exclusive: false, class: LSE}
   - {cgroup: "/lse", class: LSE}
 `)
-	want := strategy.Reserve{Policy: strategy.ReserveAuto, Floor: 1.5, CPUs: cpu.Set{0, 1, 8}, Shield: true}
+	want := strategy.Reserve{Policy: strategy.ReserveAuto, MinShared: 1.5, CPUs: cpu.Set{0, 1, 8}, Shield: true}
 	if diff := cmp.Diff(want, f.Reserve()); diff != "" {
 		t.Error(diff)
 	}
@@ -60,8 +60,8 @@ overrides:
 func TestReserveErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"reserve: {policy: on}":                        `c.yaml:1: reserve.policy: "on" is not one of none, cpuset, auto`,
-		"reserve: {floor: 0.5}":                        "c.yaml:1: reserve.floor: leaves everybody else less than a CPU (1 is the least)",
-		"reserve: {floor: most}":                       "is not an amount of CPU",
+		"reserve: {minSharedCPUs: 0.5}":                "c.yaml:1: reserve.minSharedCPUs: leaves everybody else less than a CPU (1 is the least)",
+		"reserve: {minSharedCPUs: most}":               "is not an amount of CPU",
 		"reserve: {reservedCPUs: 3-1}":                 `"3-1" runs backwards`,
 		"reserve: {reservedCPUs: [1, 2]}":              "must be a list of CPUs",
 		"reserve: {exclusive: all}":                    `c.yaml:1: reserve.exclusive: "all" is not one of true, false, strict`,

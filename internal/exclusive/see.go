@@ -134,7 +134,7 @@ func (c *CPUs) Status() *report.Reserve {
 		return nil
 	}
 	out := &report.Reserve{Policy: string(c.Rules.Policy), All: c.Rules.All, Shared: c.last.Shared.String(), CPUs: len(c.last.Shared),
-		Floor: c.rules.Floor, Kept: c.rules.CPUs.String(), Unbound: c.unbound, Shield: c.shieldStatus(),
+		MinShared: c.rules.MinShared, Kept: c.rules.CPUs.String(), Unbound: c.unbound, Shield: c.shieldStatus(),
 		Own: []report.OwnCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range c.last.Shares {
 		if _, has := c.shares[sh.Path]; has {
@@ -158,7 +158,7 @@ func (c *CPUs) readMachine(in *reserve.Input) (sets []cgroup.CPUSet, err error) 
 	}
 	if c.Kept != nil {
 		kept, more := c.Kept()
-		in.Rules.CPUs, in.Rules.Floor = in.Rules.CPUs.Union(kept), max(in.Rules.Floor, more)
+		in.Rules.CPUs, in.Rules.MinShared = in.Rules.CPUs.Union(kept), max(in.Rules.MinShared, more)
 		in.Requested = more
 	}
 	if in.Topology, err = c.Topology(); err != nil {

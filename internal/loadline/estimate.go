@@ -57,17 +57,17 @@ func (p *plan) result(list []outcome) Result {
 	j, spread := controlled(control, control, math.NaN(), events)
 	r.Coinciding = interval(j, spread, 0, 0)
 	value, sigma := controlled(miss, control, r.Coincidence, events)
-	floor := 0.0
+	least := 0.0
 	if p.options.Rule == Strict && !math.IsNaN(r.Coincidence) {
-		floor = r.Coincidence
+		least = r.Coincidence
 	}
 	unseen := 0.0
 	if alone < 4 {
 		unseen = rareEvent / float64(r.Periods)
 	}
-	r.Miss = interval(max(value, floor), sigma, floor, unseen)
+	r.Miss = interval(max(value, least), sigma, least, unseen)
 	value, sigma = controlled(ages, control, r.Coincidence, events)
-	age := interval(max(value, floor), sigma, floor, unseen)
+	age := interval(max(value, least), sigma, least, unseen)
 	r.WCET = Estimate{1 + age.Value, 1 + age.Low, 1 + age.High}
 	p.bootstrap(&r)
 	r.Containers = p.outcomes(list)
@@ -78,9 +78,9 @@ func (p *plan) result(list []outcome) Result {
 // anything was.
 const rareEvent = 3
 
-func interval(value, sigma, floor, unseen float64) Estimate {
+func interval(value, sigma, least, unseen float64) Estimate {
 	value = max(0, value)
-	return Estimate{value, max(floor, value-z95*sigma), value + max(z95*sigma, unseen)}
+	return Estimate{value, max(least, value-z95*sigma), value + max(z95*sigma, unseen)}
 }
 
 // control is the known mean of the control variate, or NaN.

@@ -11,16 +11,16 @@ type Reserve struct {
 	Policy string `json:"policy"` // how CPUs are divided
 	// all containers with a request or limit get CPUs of their own (`reserve.exclusive`), and not only those with the
 	// annotation
-	All     bool        `json:"all,omitempty"`
-	Shared  string      `json:"shared"`           // the share pool: the CPUs of everybody else
-	CPUs    int         `json:"shared_cpus"`      // how many CPUs the share pool has
-	Floor   float64     `json:"floor_cpus"`       // the least that the share pool keeps
-	Kept    string      `json:"reserved"`         // CPUs that are never given away
-	Own     []OwnCPUs   `json:"exclusive"`        // containers that have CPUs of their own
-	Refused []NoCPUs    `json:"refused"`          // containers that ask for CPUs of their own and have none
-	Pinned  []BoundCPUs `json:"pinned"`           // groups that another program has bound to CPUs: left alone
-	Unbound int         `json:"unbound"`          // processes and kernel threads in groups that no cpuset can bind
-	Shield  *Shield     `json:"shield,omitempty"` // the group in which the tasks of the cpuset root are kept; only on cgroup v1
+	All       bool        `json:"all,omitempty"`
+	Shared    string      `json:"shared"`           // the share pool: the CPUs of everybody else
+	CPUs      int         `json:"shared_cpus"`      // how many CPUs the share pool has
+	MinShared float64     `json:"min_shared_cpus"`  // the least that the share pool keeps
+	Kept      string      `json:"reserved"`         // CPUs that are never given away
+	Own       []OwnCPUs   `json:"exclusive"`        // containers that have CPUs of their own
+	Refused   []NoCPUs    `json:"refused"`          // containers that ask for CPUs of their own and have none
+	Pinned    []BoundCPUs `json:"pinned"`           // groups that another program has bound to CPUs: left alone
+	Unbound   int         `json:"unbound"`          // processes and kernel threads in groups that no cpuset can bind
+	Shield    *Shield     `json:"shield,omitempty"` // the group in which the tasks of the cpuset root are kept; only on cgroup v1
 }
 
 // Shield is the group in which the tasks of the cpuset root are kept (v1).
@@ -63,7 +63,7 @@ func (r *Reserve) lines(p *page) {
 		policy += ", for all containers"
 	}
 	p.printf("reserve (%s): %d with CPUs of their own, %d refused; share pool %s (%d CPUs, at least %g)\n", policy, len(r.Own), len(r.Refused),
-		dash(r.Shared), r.CPUs, r.Floor)
+		dash(r.Shared), r.CPUs, r.MinShared)
 	for _, o := range r.Own {
 		var more []string
 		for _, m := range []struct {

@@ -27,7 +27,7 @@ func TestIntentsByWhatIsLeftAlone(t *testing.T) {
 	} {
 		topology := shape{1, 1, 1, 4, 1}.topology()
 		id := func(path string, inode uint64) workload.ID { return workload.ID{Path: path, Inode: inode} }
-		in := Input{Rules: strategy.Reserve{Policy: strategy.ReserveAuto, Floor: 1}, Inherits: true, Partitions: true, Topology: topology,
+		in := Input{Rules: strategy.Reserve{Policy: strategy.ReserveAuto, MinShared: 1}, Inherits: true, Partitions: true, Topology: topology,
 			Groups:     []Group{{ID: id("/p", 2)}, {ID: id("/p/a", 3)}, {ID: id("/x", 4), CPUs: topology.Set(), Baseline: topology.Set()}},
 			Containers: []Container{{ID: id("/p/a", 3), Request: 1, Limit: 1}}, Ancestors: []workload.ID{id("/", 1), id("/p", 2)}}
 		c.change(&in)
@@ -53,7 +53,7 @@ func TestWhoCannotHaveCPUsIsServedByThePool(t *testing.T) {
 	for request, want := range map[float64]int{2: 1, 3: 0} {
 		topology := shape{1, 1, 1, 4, 1}.topology()
 		bound, asks := workload.ID{Path: "/bound", Inode: 1}, workload.ID{Path: "/asks", Inode: 2}
-		in := Input{Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1, All: true}, Inherits: true, Topology: topology,
+		in := Input{Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1, All: true}, Inherits: true, Topology: topology,
 			Groups: []Group{{ID: asks}, {ID: bound, CPUs: topology.Set()[:1], Baseline: topology.Set()[:1]}},
 			Containers: []Container{{ID: bound, Request: 2, Limit: 2, ByNode: true},
 				{ID: asks, Request: request, Limit: request, ByNode: true}}}

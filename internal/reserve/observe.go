@@ -185,7 +185,7 @@ func (t *turn) machine(in Input) Machine {
 	}
 	return Machine{
 		Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.exclusive()),
-		Floor: max(1, in.Rules.Floor), Requested: in.Requested + t.stays,
+		MinShared: max(1, in.Rules.MinShared), Requested: in.Requested + t.stays,
 	}
 }
 

@@ -85,7 +85,7 @@ func TestKeepsCPUsUntilTheQuotaIsBack(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"asks no more":  func(w *world) { w.asking = w.asking[1:] },
 		"limit is more": func(w *world) { w.asking[0].Limit = 3 },
-		"no room":       func(w *world) { w.rules.Floor = 4 },
+		"no room":       func(w *world) { w.rules.MinShared = 4 },
 		"kubelet":       func(w *world) { w.owner = "the kubelet" },
 	} {
 		versions(t, func(t *testing.T, v2 bool) {

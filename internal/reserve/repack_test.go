@@ -15,7 +15,7 @@ import (
 
 // TestGrown: a packed one that grows to a whole CPU goes, and those beside it stay.
 func TestGrown(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1}
+	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 1, Has: cpu.Set{0}}, {Name: "b", CPUs: 0.3, Has: cpu.Set{0}}, {Name: "c", CPUs: 0.3, Has: cpu.Set{0}}})
 	want := map[string]cpu.Set{"a": {1}, "b": {0}, "c": {0}}
 	if diff := cmp.Diff(want, got.Sets); diff != "" {
@@ -25,7 +25,7 @@ func TestGrown(t *testing.T) {
 
 // TestMovedForNothing: where packing closer does not help a newcomer, nobody is moved.
 func TestMovedForNothing(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 6, 1}.topology(), Floor: 1}
+	m := Machine{Topology: shape{1, 1, 1, 6, 1}.topology(), MinShared: 1}
 	packed := []Want{{Name: "a", CPUs: 0.3, Has: cpu.Set{0}}, {Name: "b", CPUs: 0.3, Has: cpu.Set{1}}, {Name: "c", CPUs: 2, Has: cpu.Set{2, 3}}}
 	for within, moved := range map[string]bool{"2-3": false, "1-2": true} {
 		got := Allocate(m, append(slices.Clone(packed), Want{Name: "new", CPUs: 1, Within: set(t, within)}))
@@ -42,7 +42,7 @@ func TestFewestMoves(t *testing.T) {
 	moved, refused := 0, 0
 	for range 700 {
 		cpus := 2 + rnd.IntN(2)
-		m := Machine{Topology: shape{1, 1, 1, cpus + 1, 1}.topology(), Floor: 1}
+		m := Machine{Topology: shape{1, 1, 1, cpus + 1, 1}.topology(), MinShared: 1}
 		present := randomPacking(rnd, cpus)
 		fresh := Want{Name: "new", CPUs: draw(rnd, 6)}
 		got := Allocate(m, append(slices.Clone(present), fresh))
@@ -121,7 +121,7 @@ func brute(m Machine, present []Want, fresh Want) int {
 					free++
 				}
 			}
-			if free-need >= int(m.Floor) {
+			if free-need >= int(m.MinShared) {
 				best = moves
 			}
 			return
@@ -146,7 +146,7 @@ func brute(m Machine, present []Want, fresh Want) int {
 // TestManyAreRefused: the searches for moves are bounded together, not for each one that is refused. Each of these finds as much
 // room as it needs, in pieces that are too small.
 func TestManyAreRefused(t *testing.T) {
-	a := newAllocator(Machine{Topology: shape{1, 1, 1, 41, 1}.topology(), Floor: 1})
+	a := newAllocator(Machine{Topology: shape{1, 1, 1, 41, 1}.topology(), MinShared: 1})
 	for i := range 40 {
 		a.keep(Want{Name: fmt.Sprint("a", i), CPUs: 0.6, Has: cpu.Set{i}})
 	}
@@ -160,7 +160,7 @@ func TestManyAreRefused(t *testing.T) {
 
 // TestLargeIsFast: the search for moves ends on a machine where it cannot be complete.
 func TestLargeIsFast(t *testing.T) {
-	m := Machine{Topology: shape{8, 1, 4, 16, 2}.topology(), Floor: 1}
+	m := Machine{Topology: shape{8, 1, 4, 16, 2}.topology(), MinShared: 1}
 	var wants []Want
 	for i := range 1022 {
 		wants = append(wants, Want{Name: fmt.Sprint("a", i), CPUs: 0.6, Has: cpu.Set{i}})

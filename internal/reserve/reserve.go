@@ -20,7 +20,7 @@
 //     enough, whole domains are taken first, and then the nearest ones.
 //   - Containers keep their CPUs. Only where a new container would not fit otherwise are packed containers moved, as
 //     few as possible.
-//   - The share pool never shrinks below its floor. A new container is admitted only if the pool can still serve the
+//   - The share pool never shrinks below MinShared. A new container is admitted only if the pool can still serve the
 //     requests of the containers in it. A container that does not fit is refused, with the arithmetic, and stays in the
 //     pool.
 //   - A node may request CPUs for all its containers (strategy.Reserve.All), as the paper does. Such a container
@@ -55,7 +55,7 @@ type Machine struct {
 	Topology  cpu.Topology
 	Kept      cpu.Set // never exclusive; part of the share pool
 	Isolated  cpu.Set // neither exclusive nor part of the share pool
-	Floor     float64 // CPUs that the share pool has at least
+	MinShared float64 // CPUs that the share pool has at least
 	Requested float64 // CPUs that containers in the share pool request; limits the admission of new wants
 }
 
@@ -212,11 +212,11 @@ func (a *allocator) keep(w Want) bool {
 	}
 	size := a.size(w.Has)
 	exact := size >= w.need()-epsilon && !a.spare(w.Has, w.need())
-	return exact && w.Has.Within(a.available(w)) && a.fits(size, a.Floor) && a.give(w, w.Has)
+	return exact && w.Has.Within(a.available(w)) && a.fits(size, a.MinShared) && a.give(w, w.Has)
 }
 
 // fits says whether this capacity may be taken from the share pool.
-func (a *allocator) fits(size, floor float64) bool { return a.total-a.used-size >= floor-epsilon }
+func (a *allocator) fits(size, least float64) bool { return a.total-a.used-size >= least-epsilon }
 
 // give gives CPUs that are free to a want: to itself, or as a new bin.
 func (a *allocator) give(w Want, cpus cpu.Set) bool {
@@ -241,37 +241,37 @@ func (b *bin) add(w Want) bool {
 // requests in the share pool.
 func (a *allocator) place(w Want) {
 	a.Requested -= w.inPool()
-	floor := a.Floor
+	least := a.MinShared
 	if len(w.Has) == 0 {
-		floor = max(floor, a.Requested)
+		least = max(least, a.Requested)
 	}
-	if !a.find(w, floor) {
+	if !a.find(w, least) {
 		a.Requested += w.inPool()
 	}
 }
 
 // find places a want on CPUs of its own, or a packed one in a bin or on a new CPU; else by moving packed ones.
-func (a *allocator) find(w Want, floor float64) bool {
+func (a *allocator) find(w Want, least float64) bool {
 	free := func() bool {
 		cpus := a.choose(w, w.need())
-		return cpus != nil && a.fits(a.size(cpus), floor) && a.give(w, cpus)
+		return cpus != nil && a.fits(a.size(cpus), least) && a.give(w, cpus)
 	}
 	var found bool
 	if w.packed() {
 		found = a.join(w) || free() || a.repack(gap{}, []Want{w})
 	} else {
-		found = free() || a.repack(a.gap(w, floor), nil) && free()
+		found = free() || a.repack(a.gap(w, least), nil) && free()
 	}
 	if !found {
-		a.refuse(w, a.arithmetic(w, floor))
+		a.refuse(w, a.arithmetic(w, least))
 	}
 	return found
 }
 
 // gap is how many CPUs packed containers would have to give up for a want.
-func (a *allocator) gap(w Want, floor float64) gap {
+func (a *allocator) gap(w Want, least float64) gap {
 	missing := func(have float64) int { return max(0, int(math.Ceil(w.need()-have-epsilon))) }
-	return gap{anywhere: missing(a.total - a.used - floor), where: w, usable: missing(a.size(a.available(w)))}
+	return gap{anywhere: missing(a.total - a.used - least), where: w, usable: missing(a.size(a.available(w)))}
 }
 
 // join places a packed want in the fullest bin with room for it.
@@ -292,7 +292,7 @@ func (a *allocator) refuse(w Want, why string) {
 }
 
 // arithmetic says why a want does not fit.
-func (a *allocator) arithmetic(w Want, floor float64) string {
+func (a *allocator) arithmetic(w Want, least float64) string {
 	all := a.Topology.Set()
 	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already",
 		cpus(w.need()), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
@@ -302,11 +302,11 @@ func (a *allocator) arithmetic(w Want, floor float64) string {
 	if kept := a.size(a.Kept.And(all)); kept > 0 {
 		text += fmt.Sprintf(", %s kept back (%s)", verb(kept), a.Kept)
 	}
-	text += fmt.Sprintf(", and the share pool keeps %s", amount(floor))
-	if a.Requested > a.Floor && floor == a.Requested {
+	text += fmt.Sprintf(", and the share pool keeps %s", amount(least))
+	if a.Requested > a.MinShared && least == a.Requested {
 		text += " (the requests in it)"
 	}
-	left := max(0, min(a.total-a.used-floor, a.size(a.available(Want{}))))
+	left := max(0, min(a.total-a.used-least, a.size(a.available(Want{}))))
 	text += fmt.Sprintf(": %s left", verb(left))
 	if w.Within != nil {
 		within := min(left, a.size(a.available(w)))

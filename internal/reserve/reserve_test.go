@@ -68,7 +68,7 @@ func TestPlacement(t *testing.T) {
 		{"more than a socket: all of one, then a core of the other", "0", 18, "1,8-15,17,24-31"},
 		{"nothing has it whole", "0,4,8,12,16,20,24,28", 7, "1-3,5,17-19"},
 	} {
-		m := Machine{Topology: shape{2, 1, 2, 4, 2}.topology(), Floor: 1}
+		m := Machine{Topology: shape{2, 1, 2, 4, 2}.topology(), MinShared: 1}
 		wants := []Want{{Name: "new", CPUs: c.need}}
 		if taken := set(t, c.taken); len(taken) > 0 {
 			wants = append(wants, Want{Name: "old", CPUs: float64(len(taken)), Has: taken})
@@ -82,7 +82,7 @@ func TestPlacement(t *testing.T) {
 
 // TestNearNodes: what does not fit one node goes to the nearest of the others, not to the first.
 func TestNearNodes(t *testing.T) {
-	m := Machine{Topology: shape{4, 1, 1, 2, 1}.topology(), Floor: 1} // sockets on a ring: 0 is as far from 1 as from 3
+	m := Machine{Topology: shape{4, 1, 1, 2, 1}.topology(), MinShared: 1} // sockets on a ring: 0 is as far from 1 as from 3
 	got := Allocate(m, []Want{{Name: "new", CPUs: 4}, {Name: "old", CPUs: 3, Has: cpu.Set{0, 2, 3}}})
 	if want := "4-7"; got.Sets["new"].String() != want {
 		t.Errorf("%s, want the neighbours %s", got.Sets["new"], want)
@@ -94,7 +94,7 @@ func TestNearNodes(t *testing.T) {
 }
 
 func TestPacking(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1}
+	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 0.5}, {Name: "b", CPUs: 0.75}, {Name: "c", CPUs: 0.25}, {Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5},
 		{Name: "f", CPUs: 0}})
 	want := Allocation{
@@ -110,7 +110,7 @@ func TestPacking(t *testing.T) {
 }
 
 func TestArithmetic(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), Floor: 1, Requested: 2.5, Kept: cpu.Set{0, 9}}
+	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), MinShared: 1, Requested: 2.5, Kept: cpu.Set{0, 9}}
 	got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}}, {Name: "new", CPUs: 2.5, Within: cpu.Set{3, 4}}})
 	want := []Refusal{{"new", "it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept back (0,9), " +
 		"and the share pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its groups may run"}}
@@ -126,7 +126,7 @@ func TestArithmetic(t *testing.T) {
 // TestByNode: one that has not asked itself leaves those others room that have no CPUs of their own, although they may get some
 // later; one that asks does not wait for them.
 func TestByNode(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1}
+	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
 	for _, c := range []struct {
 		cpus    []float64
 		want    map[string]cpu.Set
@@ -161,7 +161,7 @@ func TestByNode(t *testing.T) {
 
 // TestApart: isolated CPUs are given to nobody, and are no room for the others.
 func TestApart(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1, Isolated: cpu.Set{2, 3, 7}}
+	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1, Isolated: cpu.Set{2, 3, 7}}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 1}, {Name: "b", CPUs: 1}})
 	want := Allocation{Sets: map[string]cpu.Set{"a": {0}}, Packed: map[string]bool{}, Shared: cpu.Set{1, 2, 3},
 		Refused: []Refusal{{"b", "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 2 are isolated or in another's partition (2-3), " +
@@ -173,7 +173,7 @@ func TestApart(t *testing.T) {
 
 // TestUnequal: half as fast is half a CPU.
 func TestUnequal(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 2, 4, 1}.topology(), Floor: 1}
+	m := Machine{Topology: shape{1, 1, 2, 4, 1}.topology(), MinShared: 1}
 	for i := range 4 {
 		m.Topology.Places[i].Capacity = 0.5
 	}
@@ -185,11 +185,11 @@ func TestUnequal(t *testing.T) {
 }
 
 // TestProperties: on any machine, through any history, sets are disjoint but for those that are packed, every CPU and
-// every want is accounted for, the floor holds, and whoever need not move does not.
+// every want is accounted for, the share pool keeps its least, and whoever need not move does not.
 func TestProperties(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for n := range 120 {
-		m := Machine{Topology: randomShape(rnd).topology(), Floor: 1 + float64(rnd.IntN(3))}
+		m := Machine{Topology: randomShape(rnd).topology(), MinShared: 1 + float64(rnd.IntN(3))}
 		if rnd.IntN(3) == 0 {
 			for i := range m.Topology.Places {
 				m.Topology.Places[i].Capacity = []float64{0.5, 1}[m.Topology.Places[i].Core%2]
@@ -315,8 +315,8 @@ func check(t *testing.T, m Machine, wants []Want, got Allocation, offline bool) 
 	if !got.Shared.Equal(m.Topology.Set().Minus(keys(owner))) || !m.Kept.And(m.Topology.Set()).Within(got.Shared) {
 		t.Fatalf("shared %s, exclusive %v, kept %s of %s", got.Shared, owner, m.Kept, m.Topology.Set())
 	}
-	if len(owner) > 0 && size(got.Shared) < m.Floor-epsilon {
-		t.Fatalf("shared %s, floor %v", got.Shared, m.Floor)
+	if len(owner) > 0 && size(got.Shared) < m.MinShared-epsilon {
+		t.Fatalf("shared %s, at least %v", got.Shared, m.MinShared)
 	}
 }
 

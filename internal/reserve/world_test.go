@@ -45,7 +45,7 @@ type world struct {
 
 func newWorld(t testing.TB, v2 bool, cpus int) *world {
 	w := &world{t: t, v2: v2, now: time.Unix(1000, 0), topo: shape{1, 1, 1, cpus, 1}.topology(), sets: map[string]cpu.Set{},
-		inode: map[string]uint64{}, state: new(State), ledger: ledger.New(), rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1}}
+		inode: map[string]uint64{}, state: new(State), ledger: ledger.New(), rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1}}
 	return w
 }
 

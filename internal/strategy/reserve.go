@@ -19,13 +19,13 @@ func ReservePolicies() []string {
 
 // Reserve is how the CPUs of a node are shared out to those who ask for CPUs of their own.
 type Reserve struct {
-	Policy ReservePolicy
-	Floor  float64 // CPUs that stay shared at least
-	CPUs   cpu.Set // never given away: the system's, the kubelet's
-	Shield bool    // keep the tasks of the cpuset root off them (v1)
-	All    bool    // every container with a request or limit asks for CPUs of its own, unless its class or its own word says otherwise
-	Strict bool    // with All: its own CPUs and no others
+	Policy    ReservePolicy
+	MinShared float64 // CPUs that stay shared at least
+	CPUs      cpu.Set // never given away: the system's, the kubelet's
+	Shield    bool    // keep the tasks of the cpuset root off them (v1)
+	All       bool    // every container with a request or limit asks for CPUs of its own, unless its class or its own word says otherwise
+	Strict    bool    // with All: its own CPUs and no others
 }
 
 // DefaultReserve is what holds where nothing is configured.
-func DefaultReserve() Reserve { return Reserve{Policy: ReserveNone, Floor: 1} }
+func DefaultReserve() Reserve { return Reserve{Policy: ReserveNone, MinShared: 1} }

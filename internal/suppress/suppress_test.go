@@ -68,7 +68,7 @@ func TestSuppress(t *testing.T) {
 		{1, 9, math.Inf(1)}, {1, 9, 5.5}, // past the mark: seen in the next second, at 65 % less what others use
 		{4, 9, 2.5},                                        // others want more: at once
 		{1, 9, 3.5}, {1, 9, 4.5}, {1, 9, 5.5}, {1, 9, 5.5}, // and back a tenth of the node a second
-		{9, 9, 0.5}, {9, 9, 0.5}, // never below the floor of 5 %
+		{9, 9, 0.5}, {9, 9, 0.5}, // never below the minimum of 5 %
 	} {
 		if got := p.second(x.online, x.want); !within(got, x.room) {
 			t.Errorf("second %d: room %.2f, want %.2f", i, got, x.room)
@@ -113,7 +113,7 @@ func TestSuppressKeepsLimits(t *testing.T) {
 	p.second(9, 9, 9)
 	p.second(9, 9, 9)
 	if diff := cmp.Diff(map[string]time.Duration{"a": 25 * time.Millisecond, "b": 25 * time.Millisecond}, p.quotas); diff != "" {
-		t.Errorf("the floor of half a CPU (-want +got):\n%s", diff)
+		t.Errorf("the minimum of half a CPU (-want +got):\n%s", diff)
 	}
 	for range 5 {
 		p.second(2, 9, 9)

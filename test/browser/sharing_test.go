@@ -119,7 +119,7 @@ func (s *sharing) sameOwners() {
 	for what, c := range map[string]struct{ expression, want string }{
 		"squares": {`[...document.querySelectorAll('.map li')].map((e) => e.className + ' ' + e.textContent + e.title.slice(e.title.indexOf(':'))).join()`, strings.Join(squares, ",")},
 		"pool": {`document.querySelector('.reserve > p').textContent`, fmt.Sprintf("1 of %d CPUs exclusive, %d shared (%s); at least %.2f stay shared. Policy: cpuset.",
-			status.Node.CPUs, r.CPUs, r.Shared, r.Floor)},
+			status.Node.CPUs, r.CPUs, r.Shared, r.MinShared)},
 		"owner":     {`document.querySelector('.owners').textContent`, fmt.Sprintf("%s CPUs %s, requests 1.00 CPUs, no quota", s.own.Path, r.Own[0].CPUs)},
 		"refused":   {`document.querySelector('.reserve .plain').textContent`, r.Refused[0].Cgroup + ": " + r.Refused[0].Why},
 		"mechanism": {`document.querySelector('.colocation > p').textContent`, fmt.Sprintf("%s: %s.", c.Mechanism, c.Why)},

@@ -104,7 +104,7 @@ function reserve(r, online, rows) {
   });
   const name = (cgroup) => rows.get(cgroup)?.name ?? cgroup;
   return [h('h2', { id: 'reserve' }, 'Exclusive CPUs'),
-    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` exclusive, ${count(r.shared_cpus)} shared (${r.shared || missing}); at least ${cpus(r.floor_cpus)} stay shared. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
+    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` exclusive, ${count(r.shared_cpus)} shared (${r.shared || missing}); at least ${cpus(r.min_shared_cpus)} stay shared. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
     h('ul', { class: 'map', 'aria-label': 'CPUs and whose they are' }, squares),
     h('p', { class: 'axis' }, 'A number below: exclusive, see the list. Dashed: shared, and never given away. Pale: not in use here, or bound by another program.'),
     h('ol', { class: 'owners' }, names.slice(0, 100).map((o, i) => h('li', { class: `k${i % 6}` }, h('b', {}, name(o.cgroup)), ` CPUs ${o.cpus}, requests ${cpus(o.request_cpus)} CPUs${o.packed ? ', packed with others' : ''}${o.quota_unlimited ? ', no quota' : ''}${o.partition ? ', a partition' : ''}`))),
