@@ -38,7 +38,7 @@ func TestReserveAndHotplug(t *testing.T) {
 		a, err1 := r.inA.Affinity()
 		b, err2 := r.inB.Affinity()
 		got := s.status().Reserve
-		if !a.Equal(rest) || !b.Equal(rest) || got == nil || len(got.Own) > 0 || len(got.Refused) != 1 || len(got.Pinned) > 0 || r.empty() {
+		if !a.Equal(rest) || !b.Equal(rest) || got == nil || len(got.Exclusive) > 0 || len(got.Refused) != 1 || len(got.Pinned) > 0 || r.empty() {
 			return fmt.Sprintf("%v %v: a runs on %s, b on %s; %+v; a cpuset is empty: %v", err1, err2, a, b, got, r.empty())
 		}
 		return ""

@@ -15,7 +15,7 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// reserved is a pod with one container that requests a CPU of its own, and one that does not, each with a process.
+// reserved is a pod with one container that requests an exclusive CPU, and one that does not, each with a process.
 type reserved struct {
 	t        *testing.T
 	pod      *cgrouptest.Group
@@ -90,7 +90,7 @@ func (r *reserved) partition(s *shipped) {
 	}
 	eventually(r.t, patience(5*time.Second), func() string {
 		kind, invalid, err := r.a.Tree().Partition(r.a.Path)
-		own := s.status().Reserve.Own
+		own := s.status().Reserve.Exclusive
 		if kind != "root" || invalid != "" || len(own) != 1 || !own[0].Partition {
 			return fmt.Sprintf("%q %q %v, exclusive %q; %+v", kind, invalid, err, data, own)
 		}
@@ -116,7 +116,7 @@ func TestRunReserves(t *testing.T) {
 	r.exclusive(r.inB)
 	fresh := r.child("c")
 	r.exclusive(fresh.Idle())
-	if got := s.status().Reserve; got == nil || len(got.Own) != 1 || got.Own[0].Cgroup != r.a.Path || !got.Own[0].Unlimited {
+	if got := s.status().Reserve; got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].Cgroup != r.a.Path || !got.Exclusive[0].Unlimited {
 		t.Errorf("status: %+v", got)
 	}
 	r.partition(s)

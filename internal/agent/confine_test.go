@@ -134,7 +134,7 @@ func TestConfineWithinTheOwners(t *testing.T) {
 	}
 }
 
-// TestConfineBesideReservations: where containers may have CPUs of their own, the bound is kept by quotas.
+// TestConfineBesideReservations: where containers may have exclusive CPUs, the bound is kept by quotas.
 func TestConfineBesideReservations(t *testing.T) {
 	w := confined(t, 1)
 	w.agent.cpus.Rules.Policy = strategy.ReserveCPUSet

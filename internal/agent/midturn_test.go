@@ -265,7 +265,7 @@ func TestFsyncIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestPackingIsNotWaitedFor: a throttle is answered while the machine is read for those who ask for CPUs of their own, and
+// TestPackingIsNotWaitedFor: a throttle is answered while the machine is read for those who ask for exclusive CPUs, and
 // between two of the groups' cpusets.
 func TestPackingIsNotWaitedFor(t *testing.T) {
 	w := newShared(t, 1, 4)

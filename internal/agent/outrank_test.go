@@ -108,8 +108,8 @@ func TestPauseOutranksSuppression(t *testing.T) {
 	}
 }
 
-// TestOwnCPUsOutrankSuppression: a group with CPUs of its own has no quota, also while the node's use is above the mark.
-func TestOwnCPUsOutrankSuppression(t *testing.T) {
+// TestExclusiveCPUsOutrankSuppression: a group with exclusive CPUs has no quota, also while the node's use is above the mark.
+func TestExclusiveCPUsOutrankSuppression(t *testing.T) {
 	w := suppressed(t, nil)
 	w.agent.share = func(group string) reserve.Share { return reserve.Share{Unlimited: group == "/batch"} }
 	w.run(3 * time.Second)

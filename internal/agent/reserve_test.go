@@ -103,7 +103,7 @@ func bothVersions(t *testing.T, test func(*testing.T, *world, int)) {
 	}
 }
 
-// TestReserve: who asks has CPUs of its own and no quota, all others are confined, whoever is new is so in the next
+// TestReserve: who asks has exclusive CPUs and no quota, all others are confined, whoever is new is so in the next
 // turn, and at the end, or after a crash, every file is what it was.
 func TestReserve(t *testing.T) {
 	bothVersions(t, func(t *testing.T, w *world, version int) {
@@ -121,8 +121,8 @@ func TestReserve(t *testing.T) {
 		if got, want := w.files("/new"), "/new=2-3 max"; got != want {
 			t.Errorf("new: %s, want %s", got, want)
 		}
-		if got := w.agent.Status().Reserve; got == nil || got.Shared != "2-3" || len(got.Own) != 1 ||
-			!cmp.Equal(got.Own[0], report.OwnCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2, MayUse: "0-1", Unlimited: true}) {
+		if got := w.agent.Status().Reserve; got == nil || got.Shared != "2-3" || len(got.Exclusive) != 1 ||
+			!cmp.Equal(got.Exclusive[0], report.ExclusiveCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2, MayUse: "0-1", Unlimited: true}) {
 			t.Errorf("status %+v", got)
 		}
 		writes := w.ours()
@@ -272,7 +272,7 @@ func TestReserveOthers(t *testing.T) {
 	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
 	w.made("/big", 100*ms, workload.ExclusiveYes, 8)
 	w.run(time.Second)
-	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "/big: no CPUs of its own: it needs 8 CPUs (request 8); of 4 CPUs online, 1 is exclusive already") {
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "/big: no exclusive CPUs: it needs 8 CPUs (request 8); of 4 CPUs online, 1 is exclusive already") {
 		t.Errorf("problems: %s", got)
 	}
 	w.agent.cpus.Owner = func() string { return "the kubelet" }
@@ -298,7 +298,7 @@ func TestReserveKept(t *testing.T) {
 		w.made("/b", 100*ms, workload.ExclusiveYes, 1)
 		w.run(time.Second)
 		got := w.agent.Status().Reserve
-		if got == nil || len(got.Own) != 1 || got.Own[0].CPUs != "1" || got.Shared != "0,2-3" || got.MinShared != 1.5 || len(got.Refused) != 1 {
+		if got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].CPUs != "1" || got.Shared != "0,2-3" || got.MinShared != 1.5 || len(got.Refused) != 1 {
 			t.Fatalf("status %+v", got)
 		}
 		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in another's partition (3), 1 is kept back (0), " +

@@ -303,7 +303,7 @@ func TestShieldGrows(t *testing.T) {
 	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
 	w.run(time.Second)
 	w.wantShield("1-3", 3)
-	if got := w.agent.Status().Reserve; got == nil || len(got.Own) != 1 || got.Own[0].CPUs != "0" || len(got.Pinned) != 0 {
+	if got := w.agent.Status().Reserve; got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].CPUs != "0" || len(got.Pinned) != 0 {
 		t.Errorf("status %+v", got)
 	}
 	w.place.pods = nil

@@ -73,7 +73,7 @@ func TestCPUs(t *testing.T) {
 	n.wantIdempotent()
 }
 
-// TestCPUsNoneAgain: a group had no CPUs of its own, and the kernel does not take that back while tasks are in it. It has all
+// TestCPUsNoneAgain: a group had no list of CPUs, and the kernel does not take that back while tasks are in it. It has all
 // CPUs then, those too that come online later, where it is known which may.
 func TestCPUsNoneAgain(t *testing.T) {
 	for possible, want := range map[string]string{"": "0-3", "0-7": "0-7"} {

@@ -11,10 +11,10 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// ExclusiveAnnotation is the annotation of a pod that requests CPUs of their own for its containers.
+// ExclusiveAnnotation is the annotation of a pod that requests exclusive CPUs for its containers.
 const ExclusiveAnnotation = "plimsoll/exclusive"
 
-// Reserve is how the node's CPUs are divided among the containers that request CPUs of their own.
+// Reserve is how the node's CPUs are divided among the containers that request exclusive CPUs.
 func (f *File) Reserve() strategy.Reserve {
 	if f.reserve == nil {
 		return strategy.DefaultReserve()

@@ -22,7 +22,7 @@ import (
 //   - The policy in an annotation counts as it stands. Each of the four is made of what the maxima bound.
 //   - Exclusive CPUs and the classes LSE and LSR count only in exclusiveNamespaces, which names nobody by default.
 //     Elsewhere a pod of these classes is neither burst nor raised, as at the peer, for that takes nothing from
-//     anybody; but it has no CPUs of its own, and counts as any other load of the node.
+//     anybody; but it has no exclusive CPUs, and counts as any other load of the node.
 //   - A pod in which only init containers have a limit is not burst: its main containers may use what they like.
 //   - CPUs above limits are bounded whoever asked for them, at the moment in which they are handed out
 //     (internal/policy, bounds.go): the sum over a pod, a namespace or the node cannot be known before.
@@ -152,7 +152,7 @@ func beyond(v int64) int64 {
 	return v
 }
 
-// reserved gives a pod the class and the CPUs of its own that it asks for, as far as its namespace may have them. burst
+// reserved gives a pod the class and the exclusive CPUs that it asks for, as far as its namespace may have them. burst
 // is false for a pod whose class is refused.
 func (t Tenants) reserved(object string, a Asked, to *Given) (burst bool) {
 	to.Class, to.Exclusive = a.Class, a.Exclusive
@@ -163,7 +163,7 @@ func (t Tenants) reserved(object string, a Asked, to *Given) (burst bool) {
 	if a.Exclusive == workload.ExclusiveYes || a.Exclusive == workload.ExclusiveStrict {
 		to.Exclusive = workload.ExclusiveByClass
 		to.Clamped = append(to.Clamped,
-			Clamp{object, ExclusiveAnnotation, "", string(a.Exclusive), "no CPUs of its own", bound})
+			Clamp{object, ExclusiveAnnotation, "", string(a.Exclusive), "no exclusive CPUs", bound})
 	}
 	if a.Class == workload.ClassLSE || a.Class == workload.ClassLSR {
 		to.Class = workload.ClassLS

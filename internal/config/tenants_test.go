@@ -106,7 +106,7 @@ func TestAnnotationsAreClamped(t *testing.T) {
 	}
 }
 
-// TestReserved: CPUs of its own, and the classes that take some, a pod has only where its namespace is on the list.
+// TestReserved: exclusive CPUs, and the classes that take some, a pod has only where its namespace is on the list.
 // BE takes nothing, and neither does a pod that wants none.
 func TestReserved(t *testing.T) {
 	refused := func(key, asked, given string) string {
@@ -124,8 +124,8 @@ func TestReserved(t *testing.T) {
 		{"", workload.ClassLSE, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lse}},
 		{"", workload.ClassBE, "", Given{Class: workload.ClassBE}, nil},
 		{"", workload.ClassLS, "", Given{Class: workload.ClassLS}, nil},
-		{"", "", workload.ExclusiveYes, Given{}, []string{refused(ExclusiveAnnotation, "true", "no CPUs of its own")}},
-		{"", "", workload.ExclusiveStrict, Given{}, []string{refused(ExclusiveAnnotation, "strict", "no CPUs of its own")}},
+		{"", "", workload.ExclusiveYes, Given{}, []string{refused(ExclusiveAnnotation, "true", "no exclusive CPUs")}},
+		{"", "", workload.ExclusiveStrict, Given{}, []string{refused(ExclusiveAnnotation, "strict", "no exclusive CPUs")}},
 		{"", "", workload.ExclusiveNo, Given{Exclusive: workload.ExclusiveNo}, nil},
 		{"", workload.ClassLSR, workload.ExclusiveNo, Given{Class: workload.ClassLS, Exclusive: workload.ExclusiveNo, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},
 		{`["other"]`, workload.ClassLSR, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},

@@ -23,7 +23,7 @@ func ClassKey(labels map[string]string) string {
 	return ClassLabel
 }
 
-// ParseExclusive reads whether the containers of a pod request CPUs of their own. Any other word leaves the
+// ParseExclusive reads whether the containers of a pod request exclusive CPUs. Any other word leaves the
 // former request.
 func ParseExclusive(object, text string, last workload.Exclusive) (workload.Exclusive, []*Rejected) {
 	return word(object, ExclusiveAnnotation, text, last, checkExclusive)

@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 			"behind others in a run queue for 50 % of the time that it wanted, 80 % of that behind noisy", "lower the priority of noisy"},
 		{"no group", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "processes outside of any group", Cgroup: "/", Time: 400 * ms}}, "", "into one of a lower priority"},
 		{"phantom", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Phantom: 300 * ms}}, "In 75 % of it a CPU that it may use was idle", "bound"},
-		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the others received all that they reserved", "give it CPUs of its own"},
+		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the others received all that they reserved", "give it exclusive CPUs"},
 		{"its own threads", plain(), waited(Parts{Self: 500 * ms}), nil, "waited for each other", "fewer threads"},
 		{"kernel", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "kernel threads", Kernel: true, Time: 300 * ms}}, "kernel threads had the CPU", "top -H"},
 		{"interrupts", plain(), waited(Parts{Lost: Lost{IRQ: 200 * ms}}), nil, "Interrupts took 20 %", "smp_affinity"},

@@ -16,7 +16,7 @@ const (
 
 // What can be done in the configuration (docs/CONFIG.md).
 const (
-	exclusive = "CPUs of its own (`exclusive: true` with `reserve`)"
+	exclusive = "exclusive CPUs (`exclusive: true` with `reserve`)"
 	offline   = "`class: BE` with `colocation`, or a lower cpu.weight"
 )
 

@@ -221,7 +221,7 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 		}
 		c.shares[sh.Path] = sh
 		if old, had := before[sh.Path]; !had || !old.CPUs.Equal(sh.CPUs) || old.Unlimited != sh.Unlimited {
-			c.Log.Info("CPUs of its own",
+			c.Log.Info("exclusive CPUs",
 				"cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_unlimited", sh.Unlimited)
 			c.Agent.Due(now, sh.Path)
 		}
@@ -236,7 +236,7 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 	for _, f := range c.last.Refused {
 		key := f.Name + f.Why
 		if c.said[key] = true; !said[key] {
-			c.Log.Warn("no CPUs of its own", "cgroup", f.Name, "why", f.Why)
+			c.Log.Warn("no exclusive CPUs", "cgroup", f.Name, "why", f.Why)
 		}
 	}
 }
@@ -351,7 +351,7 @@ func (c *CPUs) Problems() []string {
 		list = append(list, c.problem)
 	}
 	for _, f := range c.last.Refused {
-		list = append(list, fmt.Sprintf(report.ProblemNoOwnCPUs, f.Name, f.Why))
+		list = append(list, fmt.Sprintf(report.ProblemNoExclusiveCPUs, f.Name, f.Why))
 	}
 	if why := c.shieldless(); why != "" {
 		list = append(list, why)

@@ -135,10 +135,10 @@ func (c *CPUs) Status() *report.Reserve {
 	}
 	out := &report.Reserve{Policy: string(c.Rules.Policy), All: c.Rules.All, Shared: c.last.Shared.String(), CPUs: len(c.last.Shared),
 		MinShared: c.rules.MinShared, Kept: c.rules.CPUs.String(), Unbound: c.unbound, Shield: c.shieldStatus(),
-		Own: []report.OwnCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
+		Exclusive: []report.ExclusiveCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range c.last.Shares {
 		if _, has := c.shares[sh.Path]; has {
-			out.Own = append(out.Own, report.OwnCPUs{Cgroup: sh.Path, Request: sh.Request, CPUs: sh.Own.String(), N: len(sh.Own),
+			out.Exclusive = append(out.Exclusive, report.ExclusiveCPUs{Cgroup: sh.Path, Request: sh.Request, CPUs: sh.Own.String(), N: len(sh.Own),
 				MayUse: sh.CPUs.String(), Packed: sh.Packed, Unlimited: sh.Unlimited, Partition: sh.Partition})
 		}
 	}

@@ -28,7 +28,7 @@ import (
 // that. The pod of others, and the scope of a container, only follow.
 //
 // Known limits: a bound that leaves less than a quota leaves no room for a refill, and lasting demand alone is raised.
-// A lowering that could wait no longer, and a restore, grant a quota once (grant.go). Groups with CPUs of their own
+// A lowering that could wait no longer, and a restore, grant a quota once (grant.go). Groups with exclusive CPUs
 // have no quota, and hold nothing; who may have such CPUs is bounded elsewhere (config.Tenants).
 
 // counts says whether the candidate holds what is handed out to it: a container, or a pod by itself.

@@ -11,9 +11,9 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestQuotaBesideCPUsOfItsOwn: a group with CPUs of its own has no quota, unless it is paused, another program wrote the quota
+// TestQuotaBesideExclusiveCPUs: a group with exclusive CPUs has no quota, unless it is paused, another program wrote the quota
 // or the kernel refused that; and without them it has its limit again.
-func TestQuotaBesideCPUsOfItsOwn(t *testing.T) {
+func TestQuotaBesideExclusiveCPUs(t *testing.T) {
 	const none = cpu.Unlimited
 	for name, c := range map[string]struct {
 		own     bool

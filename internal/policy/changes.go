@@ -240,8 +240,8 @@ func (u *candidate) removeQuota() {
 	switch {
 	case u.QuotaBlocked.LeftAlone() || !u.limit.Limited():
 	case u.Unlimited && u.Paused == "" && u.QuotaBlocked != plan.Waiting:
-		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
+		u.decision = decision{cpu.Unlimited, KindReserve, "it has exclusive CPUs: no quota"}
 	case u.Disk.Quota == cpu.Unlimited:
-		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}
+		u.decision = decision{u.limit.Quota, KindRestore, "it has no exclusive CPUs any more"}
 	}
 }

@@ -143,7 +143,7 @@ func (p *podCandidates) follow(in Input) {
 		return
 	}
 	if unlimited && u.QuotaBlocked != plan.Waiting {
-		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has CPUs of its own"}
+		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has exclusive CPUs"}
 		return
 	}
 	u.quota, u.kind = u.limit.Quota+above, KindPod

@@ -31,7 +31,7 @@ func metricTables(t *testing.T) string {
 		{"Of the node and the agent", append(c.agent.list(), c.nodeState, c.writes, c.decisions, c.missing, c.mode, c.build)},
 		{"With `colocation`", c.colocation.list()},
 		{"With `colocation` and mechanism `schedExt`", c.scheduler.list()},
-		{"With `reserve`, where a container asks for CPUs of its own", c.reserve.list()},
+		{"With `reserve`, where a container asks for exclusive CPUs", c.reserve.list()},
 		{"With `receipts`", c.receipts.list()},
 		{"With the record (`run --record-dir`)", c.flight.list()},
 		{"With `run --kube`", c.kubernetes.list()},

@@ -68,9 +68,9 @@ const (
 	ProblemLoadLineMissed = "loadLinePercent: the demands coincide too often even without any burst; hint: fewer pods, or lower limits"
 
 	// `reserve` does nothing. Do: see the reason.
-	ProblemReserve = "CPUs of their own: %v"
-	// A container asks for CPUs of its own, and has none. Do: see the arithmetic of the reason.
-	ProblemNoOwnCPUs = "%s: no CPUs of its own: %s"
+	ProblemReserve = "exclusive CPUs: %v"
+	// A container asks for exclusive CPUs, and has none. Do: see the arithmetic of the reason.
+	ProblemNoExclusiveCPUs = "%s: no exclusive CPUs: %s"
 	// A group can still run on CPUs that belong to others. Do: see the reason.
 	ProblemNotConfined = "%s: not confined to the share pool: %s"
 	// The CPUs of a group cannot be put back; it is tried again. Do: see the error.

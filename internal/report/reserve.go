@@ -9,18 +9,18 @@ import (
 // Reserve is how the node's CPUs are divided among the containers that request exclusive CPUs.
 type Reserve struct {
 	Policy string `json:"policy"` // how CPUs are divided
-	// all containers with a request or limit get CPUs of their own (`reserve.exclusive`), and not only those with the
+	// all containers with a request or limit get exclusive CPUs (`reserve.exclusive`), and not only those with the
 	// annotation
-	All       bool        `json:"all,omitempty"`
-	Shared    string      `json:"shared"`           // the share pool: the CPUs of everybody else
-	CPUs      int         `json:"shared_cpus"`      // how many CPUs the share pool has
-	MinShared float64     `json:"min_shared_cpus"`  // the least that the share pool keeps
-	Kept      string      `json:"reserved"`         // CPUs that are never given away
-	Own       []OwnCPUs   `json:"exclusive"`        // containers that have CPUs of their own
-	Refused   []NoCPUs    `json:"refused"`          // containers that ask for CPUs of their own and have none
-	Pinned    []BoundCPUs `json:"pinned"`           // groups that another program has bound to CPUs: left alone
-	Unbound   int         `json:"unbound"`          // processes and kernel threads in groups that no cpuset can bind
-	Shield    *Shield     `json:"shield,omitempty"` // the group in which the tasks of the cpuset root are kept; only on cgroup v1
+	All       bool            `json:"all,omitempty"`
+	Shared    string          `json:"shared"`           // the share pool: the CPUs of everybody else
+	CPUs      int             `json:"shared_cpus"`      // how many CPUs the share pool has
+	MinShared float64         `json:"min_shared_cpus"`  // the least that the share pool keeps
+	Kept      string          `json:"reserved"`         // CPUs that are never given away
+	Exclusive []ExclusiveCPUs `json:"exclusive"`        // containers that have exclusive CPUs
+	Refused   []NoCPUs        `json:"refused"`          // containers that ask for exclusive CPUs and have none
+	Pinned    []BoundCPUs     `json:"pinned"`           // groups that another program has bound to CPUs: left alone
+	Unbound   int             `json:"unbound"`          // processes and kernel threads in groups that no cpuset can bind
+	Shield    *Shield         `json:"shield,omitempty"` // the group in which the tasks of the cpuset root are kept; only on cgroup v1
 }
 
 // Shield is the group in which the tasks of the cpuset root are kept (v1).
@@ -29,14 +29,14 @@ type Shield struct {
 	Tasks  int    `json:"tasks"`  // how many tasks of the root are in it
 }
 
-// OwnCPUs is a container with CPUs of its own.
-type OwnCPUs struct {
+// ExclusiveCPUs is a container with exclusive CPUs.
+type ExclusiveCPUs struct {
 	Cgroup    string  `json:"cgroup"`                    // the path of the group
 	Request   float64 `json:"request_cpus"`              // the CPUs that it asks for
 	CPUs      string  `json:"cpus"`                      // its CPUs
 	N         int     `json:"n"`                         // how many these are
 	MayUse    string  `json:"may_use"`                   // all CPUs that it may use: with the share pool, where it keeps that
-	Packed    bool    `json:"packed,omitempty"`          // it shares these CPUs with others that have CPUs of their own
+	Packed    bool    `json:"packed,omitempty"`          // it shares these CPUs with others that have exclusive CPUs
 	Unlimited bool    `json:"quota_unlimited,omitempty"` // its quota is lifted
 	Partition bool    `json:"partition,omitempty"`       // it is a partition of the cpuset
 }
@@ -62,9 +62,9 @@ func (r *Reserve) lines(p *page) {
 	if r.All {
 		policy += ", for all containers"
 	}
-	p.printf("reserve (%s): %d with CPUs of their own, %d refused; share pool %s (%d CPUs, at least %g)\n", policy, len(r.Own), len(r.Refused),
+	p.printf("reserve (%s): %d with exclusive CPUs, %d refused; share pool %s (%d CPUs, at least %g)\n", policy, len(r.Exclusive), len(r.Refused),
 		dash(r.Shared), r.CPUs, r.MinShared)
-	for _, o := range r.Own {
+	for _, o := range r.Exclusive {
 		var more []string
 		for _, m := range []struct {
 			is   bool
@@ -82,16 +82,16 @@ func (r *Reserve) lines(p *page) {
 	if r.Shield != nil {
 		p.printf("  %s: %d tasks of the root are kept in it\n", r.Shield.Cgroup, r.Shield.Tasks)
 	}
-	if r.Unbound > 0 && slices.ContainsFunc(r.Own, func(o OwnCPUs) bool { return !o.Partition }) {
+	if r.Unbound > 0 && slices.ContainsFunc(r.Exclusive, func(o ExclusiveCPUs) bool { return !o.Partition }) {
 		p.printf("  %d processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition\n", r.Unbound)
 	}
 }
 
 func reserveMetrics() []metric[Reserve] {
 	return []metric[Reserve]{
-		gauge("reserve_exclusive_cpus", "CPUs that containers have of their own.", nil, func(r Reserve) float64 {
+		gauge("reserve_exclusive_cpus", "Exclusive CPUs of containers.", nil, func(r Reserve) float64 {
 			seen := map[string]int{}
-			for _, o := range r.Own {
+			for _, o := range r.Exclusive {
 				seen[o.CPUs] = o.N
 			}
 			n := 0
@@ -101,8 +101,8 @@ func reserveMetrics() []metric[Reserve] {
 			return float64(n)
 		}),
 		gauge("reserve_shared_cpus", "CPUs of everybody else.", nil, func(r Reserve) float64 { return float64(r.CPUs) }),
-		gauge("reserve_containers", "Containers with CPUs of their own.", nil, func(r Reserve) float64 { return float64(len(r.Own)) }),
-		gauge("reserve_refused", "Containers that request CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
+		gauge("reserve_containers", "Containers with exclusive CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Exclusive)) }),
+		gauge("reserve_refused", "Containers that request exclusive CPUs and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
 		gauge("reserve_pinned", "Groups that another program has bound to CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Pinned)) }),
 		gauge("reserve_unbound_processes", "Processes and kernel threads that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Unbound) }),
 		gauge("reserve_shield_tasks", "Tasks of the cpuset root that are kept in a group.", nil, func(r Reserve) float64 {

@@ -35,7 +35,7 @@ type Status struct {
 	Writes     Writes        `json:"writes"`                 // what was written
 	Events     Events        `json:"events"`                 // how throttles are found
 	Kubernetes *Kubernetes   `json:"kubernetes,omitempty"`   // the connection to the API server; absent without `run --kube`
-	Reserve    *Reserve      `json:"reserve,omitempty"`      // CPUs of their own; absent: no container requests any
+	Reserve    *Reserve      `json:"reserve,omitempty"`      // exclusive CPUs; absent: no container requests any
 	NRI        *NRI          `json:"nri,omitempty"`          // the connection to the container runtime; absent without `--kube` and `--nri-socket`
 	Record     *Flight       `json:"record,omitempty"`       // the record of all periods; absent: turned off
 	Receipts   *Receipts     `json:"receipts,omitempty"`     // of all containers, those that are gone included; absent: none are asked for

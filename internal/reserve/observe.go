@@ -249,11 +249,11 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	case n.pinned || n.beneath || n.foreign() || len(t.shares) == 0:
 		return n.home, ""
 	case container == n:
-		return t.shares[n.Path].CPUs, "CPUs of its own: " + t.shares[n.Path].Own.String()
+		return t.shares[n.Path].CPUs, "exclusive CPUs: " + t.shares[n.Path].Own.String()
 	case container != nil && in.Inherits:
 		return n.home, ""
 	case container != nil:
-		return t.shares[container.Path].CPUs.And(n.home), "in a container with CPUs of its own"
+		return t.shares[container.Path].CPUs.And(n.home), "in a container with exclusive CPUs"
 	case n.ancestor:
 		return n.narrow(shared.Union(t.below(n.Path))), "the share pool and the CPUs of containers in it"
 	case in.Inherits && n.parent != nil && !n.parent.ancestor:
@@ -287,6 +287,6 @@ func enableCPUSets(in Input, out *Output) {
 		return
 	}
 	for _, id := range in.Ancestors {
-		out.Intents = append(out.Intents, intent(id, plan.SubtreeControl, "1", "a group below it gets CPUs of its own"))
+		out.Intents = append(out.Intents, intent(id, plan.SubtreeControl, "1", "a group below it gets exclusive CPUs"))
 	}
 }

@@ -30,7 +30,7 @@ func (t *turn) partition(in Input, out *Output) {
 		}
 		out.Shares[i].Partition = n.Partition
 		out.Intents = append(out.Intents, intent(n.ID, plan.Exclusive, sh.Own.String(), why),
-			intent(n.ID, plan.Partition, "root", "CPUs of its own"))
+			intent(n.ID, plan.Partition, "root", "exclusive CPUs"))
 		for at := n.parent; at != nil; at = at.parent {
 			down[at] = down[at].Union(sh.Own)
 		}

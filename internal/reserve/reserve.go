@@ -250,7 +250,7 @@ func (a *allocator) place(w Want) {
 	}
 }
 
-// find places a want on CPUs of its own, or a packed one in a bin or on a new CPU; else by moving packed ones.
+// find places a want on exclusive CPUs, or a packed one in a bin or on a new CPU; else by moving packed ones.
 func (a *allocator) find(w Want, least float64) bool {
 	free := func() bool {
 		cpus := a.choose(w, w.need())

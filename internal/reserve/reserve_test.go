@@ -123,7 +123,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// TestByNode: one that has not asked itself leaves those others room that have no CPUs of their own, although they may get some
+// TestByNode: one that has not asked itself leaves those others room that have no exclusive CPUs, although they may get some
 // later; one that asks does not wait for them.
 func TestByNode(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}

@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/ledger"
 )
 
-// TestConfine: who asks is bound to CPUs of its own, everybody else to the rest, and all is put back.
+// TestConfine: who asks is bound to exclusive CPUs, everybody else to the rest, and all is put back.
 func TestConfine(t *testing.T) {
 	versions(t, func(t *testing.T, v2 bool) {
 		w := newWorld(t, v2, 8)

@@ -37,7 +37,7 @@ func changed(s report.Status) int {
 		}
 	}
 	if s.Reserve != nil {
-		n += len(s.Reserve.Own)
+		n += len(s.Reserve.Exclusive)
 	}
 	return n
 }

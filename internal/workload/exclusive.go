@@ -2,7 +2,7 @@ package workload
 
 import "plimsoll/internal/strategy"
 
-// Exclusive says whether a container is to have CPUs of its own, which nobody else may use.
+// Exclusive says whether a container is to have exclusive CPUs, which nobody else may use.
 type Exclusive string
 
 // The answers.

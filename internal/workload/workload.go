@@ -72,7 +72,7 @@ type Container struct {
 	Request   float64           // reserved CPUs; 0 when not known (never derived from a weight)
 	Declared  *Declared         // nil when nobody but the cgroup itself knows
 	Strategy  strategy.Strategy // what is to be done for it, all configuration merged
-	Exclusive Exclusive         // whether it is to have CPUs of its own
+	Exclusive Exclusive         // whether it is to have exclusive CPUs
 	Paused    bool              // held at its limit by an operator
 	Started   bool              // its owner says that its start is over; false: it is not, or nobody says
 	Sandbox   bool              // in the place of a container, but none of its pod's: the pause process, or one that has no name yet

@@ -32,7 +32,7 @@ func conditions() []condition {
 		{"metrics", "8 scrapers of the metrics without a pause", &scrapers{}},
 		{"bus", "a D-Bus that does not answer, while limits are written and the status is read", &hangingBus{}},
 		{"api", "an API server that dies every second", &flappingAPI{}},
-		{"exclusive", "many groups that ask for CPUs of their own in vain, while groups come and go", &askers{}},
+		{"exclusive", "many groups that ask for exclusive CPUs in vain, while groups come and go", &requesters{}},
 		{"tenants", "many groups that are throttled in every period", &tenants{}},
 		{"full-disk", "the state directory is full, while all pods are to get a burst", &fullDisk{}},
 		{"slow-disk", "each fsync takes 50 ms, while all pods are to get a burst", &slowDisk{}},

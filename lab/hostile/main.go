@@ -57,7 +57,7 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.span, "seconds", "seconds of each window, of which each condition has two")
 	set.IntVar(&s.Victims, "victims", s.Victims, "groups that are throttled now and then within their share")
 	set.IntVar(&s.Pods, "pods", s.Pods, "idle pods with a container each")
-	set.IntVar(&s.Asking, "asking", s.Asking, "groups that ask for CPUs of their own in vain, in condition exclusive")
+	set.IntVar(&s.Asking, "asking", s.Asking, "groups that ask for exclusive CPUs in vain, in condition exclusive")
 	set.IntVar(&s.Throttling, "throttling", s.Throttling, "groups that are throttled in every period, in condition tenants")
 	set.Func("only", "conditions to measure, with commas: "+strings.Join(conditionNames(), ", ")+" (default: all)", func(list string) error {
 		s.only = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })

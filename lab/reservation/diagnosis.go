@@ -30,7 +30,7 @@ type split struct {
 	Received  float64            `json:"received_seconds"`
 	Reserved  float64            `json:"reserved_seconds"`
 	Shortfall float64            `json:"shortfall_seconds"` // of what was wanted and reserved, not received
-	Owed      float64            `json:"owed_seconds"`      // of that, behind the neighbour: what a CPU of its own is to end
+	Owed      float64            `json:"owed_seconds"`      // of that, behind the neighbour: what an exclusive CPU is to end
 	Waits     map[string]float64 `json:"waits_seconds"`     // by cause; the neighbour's are apart from those of others
 	Phantom   float64            `json:"phantom_seconds"`   // of the wait behind the neighbour: a CPU that it might use was idle
 	Forced    float64            `json:"forced_seconds"`    // the neighbour had its share on other CPUs

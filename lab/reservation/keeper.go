@@ -12,7 +12,7 @@ import (
 	"plimsoll/lab/frame"
 )
 
-// keeper is the agent that gives the target CPUs of its own, and takes them back.
+// keeper is the agent that gives the target exclusive CPUs, and takes them back.
 type keeper struct {
 	*experiment.Agent
 	parties parties

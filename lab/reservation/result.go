@@ -107,13 +107,13 @@ func (r *result) worst() *figures {
 	return worst
 }
 
-// The aims of the project, for a target with CPUs of its own.
+// The aims of the project, for a target with exclusive CPUs.
 const (
 	aimShort = 0.01 // of the time wanted
 	aimP99   = 1.1  // of that alone, where the hardware is not contended for
 )
 
-// Aims holds what a CPU of its own brings against the aims. What stands beside has no aim: the machine itself takes CPU
+// Aims holds what an exclusive CPU brings against the aims. What stands beside has no aim: the machine itself takes CPU
 // time too, with interrupts and programs that no cpuset binds, and the same twice is not the same.
 func (r *result) Aims() []experiment.Figure {
 	var list []experiment.Figure

@@ -83,10 +83,10 @@ func waited() *report.Waits {
 	}}
 }
 
-// reserved is a node on which two containers have CPUs of their own.
+// reserved is a node on which two containers have exclusive CPUs.
 func reserved() *report.Reserve {
 	return &report.Reserve{Policy: "spread", Shared: "0-1,6-7", CPUs: 4, MinShared: 2, Kept: "0",
-		Own:     []report.OwnCPUs{{Cgroup: "/kubepods/burstable/pod0000/checkout", Request: 2, CPUs: "2-3", N: 2, MayUse: "2-3"}, {Cgroup: "/kubepods/pod9/db", Request: 1, CPUs: "4", N: 1, MayUse: "4"}},
-		Refused: []report.NoCPUs{{Cgroup: "/kubepods/pod8/cache", Why: "the share pool would have less than 2 CPUs"}},
-		Pinned:  []report.BoundCPUs{{Cgroup: "/system.slice/dpdk", CPUs: "5"}}}
+		Exclusive: []report.ExclusiveCPUs{{Cgroup: "/kubepods/burstable/pod0000/checkout", Request: 2, CPUs: "2-3", N: 2, MayUse: "2-3"}, {Cgroup: "/kubepods/pod9/db", Request: 1, CPUs: "4", N: 1, MayUse: "4"}},
+		Refused:   []report.NoCPUs{{Cgroup: "/kubepods/pod8/cache", Why: "the share pool would have less than 2 CPUs"}},
+		Pinned:    []report.BoundCPUs{{Cgroup: "/system.slice/dpdk", CPUs: "5"}}}
 }

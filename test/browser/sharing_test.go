@@ -19,7 +19,7 @@ import (
 )
 
 // TestSharing holds what the page says of online beside offline work, of shortfalls and of whose each CPU is against the status
-// of a real agent. One container has a CPU of its own and one is refused them all; online and offline work share the rest.
+// of a real agent. One container has an exclusive CPU and one is refused them all; online and offline work share the rest.
 // It is not parallel: the CPU is taken from every other group of the machine.
 func TestSharing(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
@@ -102,7 +102,7 @@ func (s *sharing) sameOwners() {
 	s.t.Helper()
 	status := s.status()
 	c, r := status.Colocation, status.Reserve
-	if len(r.Own) != 1 || len(r.Refused) != 1 || r.CPUs != status.Node.CPUs-1 || len(c.Knobs) != 1 || !c.InForce() {
+	if len(r.Exclusive) != 1 || len(r.Refused) != 1 || r.CPUs != status.Node.CPUs-1 || len(c.Knobs) != 1 || !c.InForce() {
 		s.t.Fatalf("the agent does not share the machine: %+v, %+v", r, c)
 	}
 	shared, err := cpu.ParseSet(r.Shared)
@@ -120,7 +120,7 @@ func (s *sharing) sameOwners() {
 		"squares": {`[...document.querySelectorAll('.map li')].map((e) => e.className + ' ' + e.textContent + e.title.slice(e.title.indexOf(':'))).join()`, strings.Join(squares, ",")},
 		"pool": {`document.querySelector('.reserve > p').textContent`, fmt.Sprintf("1 of %d CPUs exclusive, %d shared (%s); at least %.2f stay shared. Policy: cpuset.",
 			status.Node.CPUs, r.CPUs, r.Shared, r.MinShared)},
-		"owner":     {`document.querySelector('.owners').textContent`, fmt.Sprintf("%s CPUs %s, requests 1.00 CPUs, no quota", s.own.Path, r.Own[0].CPUs)},
+		"owner":     {`document.querySelector('.owners').textContent`, fmt.Sprintf("%s CPUs %s, requests 1.00 CPUs, no quota", s.own.Path, r.Exclusive[0].CPUs)},
 		"refused":   {`document.querySelector('.reserve .plain').textContent`, r.Refused[0].Cgroup + ": " + r.Refused[0].Why},
 		"mechanism": {`document.querySelector('.colocation > p').textContent`, fmt.Sprintf("%s: %s.", c.Mechanism, c.Why)},
 		"files":     {`document.querySelector('.colocation > .axis').textContent`, "Files that hold the priority that Plimsoll requests: 1 of 1."},

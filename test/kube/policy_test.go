@@ -309,7 +309,7 @@ func TestNamespaces(t *testing.T) {
 	in.become(none)
 }
 
-// TestClassesThatAreNotBurst: LSE and LSR have CPUs of their own and BE comes last, whatever the policy says.
+// TestClassesThatAreNotBurst: LSE and LSR have exclusive CPUs and BE comes last, whatever the policy says.
 func TestClassesThatAreNotBurst(t *testing.T) {
 	var wanted []want
 	for _, class := range []string{"LSE", "LSR", "BE", "LS", ""} {

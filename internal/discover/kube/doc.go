@@ -20,7 +20,7 @@
 // Of a text that cannot be read the last good one stays valid (package config), and an Event on the object says why.
 //
 // A limit is the one that the kubelet writes (pkg/kubelet/cm, ResourceConfigForPod and MilliCPUToQuota), over the period that
-// the group really has, and none where the group has no quota: cpuCFSQuota is off, or the container has CPUs of its own.
+// the group really has, and none where the group has no quota: cpuCFSQuota is off, or the container has exclusive CPUs.
 //
 // # Resize in place
 //

@@ -28,7 +28,7 @@ func TestClampsAreShown(t *testing.T) {
 	const bound, fence = "what the pod has without its annotation", "the namespace is not in exclusiveNamespaces"
 	want := []config.Clamp{{Object: "Pod default/web", Key: "alibabacloud.com/qosClass", Asked: "LSR", Given: "LS without burst", Bound: fence},
 		{Object: "Pod default/web", Key: "koordinator.sh/cpuBurst", Field: "cfsQuotaBurstPercent", Asked: "900", Given: "300", Bound: bound},
-		{Object: "Pod default/web", Key: "plimsoll/exclusive", Asked: "true", Given: "no CPUs of its own", Bound: fence}}
+		{Object: "Pod default/web", Key: "plimsoll/exclusive", Asked: "true", Given: "no exclusive CPUs", Bound: fence}}
 	if diff := cmp.Diff(want, w.d.Status().Clamped); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

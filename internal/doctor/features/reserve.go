@@ -5,10 +5,10 @@ import (
 	"plimsoll/internal/kubelet"
 )
 
-// featureReserve is the doctor's name for CPUs of their own.
+// featureReserve is the doctor's name for exclusive CPUs.
 const featureReserve = "exclusive-cpus"
 
-// reserve finds out whether containers can have CPUs of their own here.
+// reserve finds out whether containers can have exclusive CPUs here.
 func reserve(dir *cgroup.Dir, k kubelet.Files) cgroup.Feature {
 	f := cgroup.Feature{Name: featureReserve, State: cgroup.No, Source: "kernel/cgroup/cpuset.c"}
 	tree, err := cgroup.Detect(dir)

@@ -115,7 +115,7 @@ container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ get (dict "RuntimeDef
     type: DirectoryOrCreate
 {{- end }}
 
-{{/* Whether containers may ask for CPUs of their own: "true", or nothing. */}}
+{{/* Whether containers may ask for exclusive CPUs: "true", or nothing. */}}
 {{- define "plimsoll.reserves" -}}
 {{- $reserve := .Values.config.reserve | default dict }}
 {{- if ne ($reserve.policy | default "none") "none" }}true{{ end }}

@@ -11,16 +11,16 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// askers are groups that ask for more CPUs of their own than the machine has. All are refused, again at each look. Groups
+// requesters are groups that ask for more exclusive CPUs than the machine has. All are refused, again at each look. Groups
 // that come and go have the agent look all the time, as containers do that restart in a loop.
-type askers struct {
+type requesters struct {
 	crew
 	processes []*experiment.Child
 }
 
 const restartEvery = 50 * time.Millisecond
 
-func (k *askers) configure(b *bench, begun bool) string {
+func (k *requesters) configure(b *bench, begun bool) string {
 	asks := ""
 	if begun {
 		asks = fmt.Sprintf("  - {cgroup: %q, policy: auto, exclusive: true, request: 64}\n", b.Base()+"/ask*")
@@ -29,7 +29,7 @@ func (k *askers) configure(b *bench, begun bool) string {
 }
 
 // prepare makes the groups, which nobody looks after yet.
-func (k *askers) prepare(ctx context.Context, b *bench, _ *experiment.Setup) error {
+func (k *requesters) prepare(ctx context.Context, b *bench, _ *experiment.Setup) error {
 	for i := range b.Asking {
 		group, err := b.Add(fmt.Sprintf("ask%d", i))
 		if err == nil {
@@ -47,7 +47,7 @@ func (k *askers) prepare(ctx context.Context, b *bench, _ *experiment.Setup) err
 	return context.Cause(ctx)
 }
 
-func (k *askers) begin(ctx context.Context, b *bench, a *experiment.Agent) error {
+func (k *requesters) begin(ctx context.Context, b *bench, a *experiment.Agent) error {
 	if err := a.Configure(k.configure(b, true)); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (k *askers) begin(ctx context.Context, b *bench, a *experiment.Agent) error
 	return nil
 }
 
-func (k *askers) end() error {
+func (k *requesters) end() error {
 	err := k.crew.end()
 	for _, c := range k.processes {
 		err = errors.Join(err, c.Stop(0))
