@@ -1,12 +1,8 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/doctor"
@@ -23,25 +19,5 @@ func TestDoctorWithoutController(t *testing.T) {
 	works := doctor.Report{Features: cgroup.Features{{Name: cgroup.FeatureController, State: cgroup.Yes}}}
 	if err := useless(works); err != nil {
 		t.Errorf("with a controller: %v", err)
-	}
-}
-
-// golden compares with a file. UPDATE_GOLDEN=1 rewrites it.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: %s", file, diff)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/view"
@@ -58,7 +59,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	if n := strings.Count(text, "\n| `"); n < 400 {
 		t.Errorf("only %d fields", n)
 	}
-	generated(t, "json", text)
+	golden.Part(t, referenceFile, "json", text)
 }
 
 // field is one of a structure that is written as JSON. Without a name, its own fields stand in its place.

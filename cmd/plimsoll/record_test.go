@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/capacity"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -192,12 +193,12 @@ func TestRecordingGolden(t *testing.T) {
 	if err := r.Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, filepath.Join("testdata", "record", "text.txt"), out.Bytes())
+	golden.File(t, "record/text.txt", out.String())
 	out.Reset()
 	if err := report.WriteJSON(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, filepath.Join("testdata", "record", "json.txt"), out.Bytes())
+	golden.File(t, "record/json.txt", out.String())
 }
 
 func TestFileName(t *testing.T) {

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"plimsoll/internal/golden"
 )
 
-var update = flag.Bool("update", false, "write the generated parts of docs/REFERENCE.md")
+const referenceFile = "../../docs/REFERENCE.md"
 
 // TestFlagsAreDocumented: docs/REFERENCE.md has each command that people see, with each of its flags and its default.
 func TestFlagsAreDocumented(t *testing.T) {
@@ -24,31 +23,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	if n := strings.Count(want.String(), "\n* `--"); n < 50 {
 		t.Errorf("only %d flags", n)
 	}
-	generated(t, "flags", want.String())
-}
-
-// generated compares a part of docs/REFERENCE.md, or with -update writes it.
-func generated(t *testing.T, part, want string) {
-	t.Helper()
-	const file = "../../docs/REFERENCE.md"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := fmt.Sprintf("<!-- %s: begin -->\n", part), fmt.Sprintf("<!-- %s: end -->\n", part)
-	before, rest, found := strings.Cut(string(data), begin)
-	have, after, closed := strings.Cut(rest, end)
-	switch {
-	case !found || !closed:
-		t.Fatalf("%s has no place for %s", file, part)
-	case have == want:
-	case !*update:
-		t.Fatalf("%s (-documented +made):\n%s\nhint: go test ./cmd/plimsoll -run %s -update", file, gocmp.Diff(have, want), t.Name())
-	default:
-		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Part(t, referenceFile, "flags", want.String())
 }
 
 // writeFlags writes a command and the commands below it, as Markdown.

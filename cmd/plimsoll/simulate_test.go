@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/capacity"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -47,7 +48,7 @@ func command(t *testing.T, args ...string) string {
 	return out
 }
 
-// TestSimulateGolden compares the text with testdata/simulate. UPDATE_GOLDEN=1 rewrites the files.
+// TestSimulateGolden compares the text with testdata/simulate.
 func TestSimulateGolden(t *testing.T) {
 	for name, args := range map[string]string{
 		"exp":       "exp --utilization 0.7 --cgroups 10 --burst 1 --periods 20000",
@@ -56,7 +57,7 @@ func TestSimulateGolden(t *testing.T) {
 		"sweep":     "exp --utilization 0.6 --sweep burst=0..1:0.5,inf --sweep cgroups=10,20 --periods 20000",
 	} {
 		out := command(t, append([]string{"simulate"}, strings.Fields(args)...)...)
-		golden(t, filepath.Join("testdata", "simulate", name+".txt"), []byte(out))
+		golden.File(t, "simulate/"+name+".txt", out)
 	}
 }
 

@@ -131,6 +131,7 @@ func rules() map[string]rule {
 		// tests
 		"internal/arch":        {},
 		"internal/cgrouptest":  {free: true},
+		"internal/golden":      {},
 		"internal/scx/scxtest": {},
 
 		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image

@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
 
-// TestDoctorGolden compares the text with testdata. UPDATE_GOLDEN=1 rewrites the files.
+// TestDoctorGolden compares the text with testdata.
 func TestDoctorGolden(t *testing.T) {
 	for name, found := range map[string]cgroup.Features{
 		"mainline-v1":  mainlineV1(),
@@ -33,7 +32,7 @@ func TestDoctorGolden(t *testing.T) {
 			if err := Examine("v0", "6.0-test", "/sys/fs/cgroup", found, Priorities(found, noTasks{})).Text(&got); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata", name+".txt"), got.Bytes())
+			golden.File(t, name+".txt", got.String())
 		})
 	}
 }
@@ -52,7 +51,7 @@ func TestDoctorRuntimesGolden(t *testing.T) {
 		if err := e.Text(&got); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join("testdata", name+".txt"), got.Bytes())
+		golden.File(t, name+".txt", got.String())
 	}
 }
 
@@ -104,25 +103,6 @@ func TestDoctorOfAConfiguration(t *testing.T) {
 		if err := e.Text(&text); err != nil || !strings.Contains(joined(text.String()), c.want.Why) {
 			t.Errorf("%v, and no %q in\n%s", err, c.want.Why, &text)
 		}
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: %s", file, diff)
 	}
 }
 

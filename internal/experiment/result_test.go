@@ -7,15 +7,12 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"plimsoll/internal/golden"
 	"plimsoll/internal/load"
 	"plimsoll/internal/sample"
 )
@@ -81,28 +78,10 @@ func measuredTwice() *Result {
 	return r
 }
 
-// golden holds got against a file of testdata. UPDATE_GOLDEN=1 writes it anew.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
-
 func TestText(t *testing.T) {
 	var b bytes.Buffer
 	measured().WriteText(&b)
-	golden(t, "demo.txt", b.Bytes())
+	golden.File(t, "demo.txt", b.String())
 }
 
 func TestChart(t *testing.T) {
@@ -110,7 +89,7 @@ func TestChart(t *testing.T) {
 	if err := measured().Chart().SVG(&svg); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "demo.svg", svg.Bytes())
+	golden.File(t, "demo.svg", svg.String())
 	for d := xml.NewDecoder(&svg); ; {
 		if _, err := d.Token(); err == io.EOF {
 			break
@@ -123,13 +102,13 @@ func TestChart(t *testing.T) {
 func TestFiguresText(t *testing.T) {
 	var b bytes.Buffer
 	WriteFigures(&b, measured().Figures())
-	golden(t, "figures.txt", b.Bytes())
+	golden.File(t, "figures.txt", b.String())
 }
 
 func TestFiguresOfTwoRunsText(t *testing.T) {
 	var b bytes.Buffer
 	WriteFigures(&b, measuredTwice().Figures())
-	golden(t, "figures-twice.txt", b.Bytes())
+	golden.File(t, "figures-twice.txt", b.String())
 }
 
 // TestJSON holds the names that programs rely on.

@@ -9,12 +9,12 @@ import (
 	"image/png"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/golden"
 )
 
 // example has something of everything: a reversed axis, bands, marks, dashes, a rule, signs that XML reserves.
@@ -56,7 +56,7 @@ func TestHostileNamesInAPicture(t *testing.T) {
 	}
 }
 
-// TestSVGGolden holds the pictures against testdata. UPDATE_GOLDEN=1 writes them anew: look at them then.
+// TestSVGGolden holds the pictures against testdata. Look at those that are written anew.
 func TestSVGGolden(t *testing.T) {
 	for name, c := range map[string]*Canvas{"lines": example().Draw(), "heat": heat().Draw(), "bars": bars().Draw()} {
 		var got bytes.Buffer
@@ -64,19 +64,7 @@ func TestSVGGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		wellFormed(t, got.Bytes())
-		file := filepath.Join("testdata", name+".svg")
-		if os.Getenv("UPDATE_GOLDEN") != "" {
-			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s: %s", file, diff)
-		}
+		golden.File(t, name+".svg", got.String())
 	}
 }
 

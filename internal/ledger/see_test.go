@@ -2,19 +2,14 @@ package ledger
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"plimsoll/internal/golden"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
-
-var update = flag.Bool("update", false, "write testdata/sights.txt anew")
 
 var (
 	t0  = time.Unix(1000, 0)
@@ -75,19 +70,7 @@ func TestEverySight(t *testing.T) {
 		e, _ := l.Entry(key)
 		fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", s, word(sight.InFile), word(sight.Declared), word(sight.Next), e.State, word(e.Baseline), event)
 	})
-	const file = "testdata/sights.txt"
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("-on record +got; hint: go test ./internal/ledger -update\n%s", diff)
-	}
+	golden.File(t, "sights.txt", got.String())
 }
 
 // TestRulesOfSights: what is true of every answer, whatever the table says.

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"plimsoll/internal/golden"
 )
 
 // adviceOf is advice on ten containers of one kind, which a case changes.
@@ -26,7 +24,7 @@ func adviceOf(change func(a *Advice, k *AdvisedKind)) Advice {
 	return a
 }
 
-// TestAdviceGolden holds the words against testdata/advice. UPDATE_GOLDEN=1 writes them anew.
+// TestAdviceGolden holds the words against testdata/advice.
 func TestAdviceGolden(t *testing.T) {
 	for name, change := range map[string]func(a *Advice, k *AdvisedKind){
 		"enough":      func(*Advice, *AdvisedKind) {},
@@ -56,26 +54,7 @@ func TestAdviceGolden(t *testing.T) {
 		if err := adviceOf(change).Text(&got); err != nil {
 			t.Fatal(err)
 		}
-		modelGolden(t, filepath.Join("testdata", "advice", name+".txt"), got.Bytes())
-	}
-}
-
-func modelGolden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: %s", file, diff)
+		golden.File(t, "advice/"+name+".txt", got.String())
 	}
 }
 

@@ -2,9 +2,10 @@ package report
 
 import (
 	"bytes"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"plimsoll/internal/golden"
 )
 
 func diagnosis() Diagnosis {
@@ -39,7 +40,7 @@ func TestDiagnosisGolden(t *testing.T) {
 		if err := d.Text(&got); err != nil {
 			t.Fatal(err)
 		}
-		modelGolden(t, filepath.Join("testdata", "diagnosis", name+".txt"), got.Bytes())
+		golden.File(t, "diagnosis/"+name+".txt", got.String())
 	}
 }
 

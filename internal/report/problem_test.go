@@ -7,17 +7,16 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"plimsoll/internal/golden"
 )
 
 // TestProblemsAreDocumented: docs/REFERENCE.md has each problem, made of its text and the comment above it.
 func TestProblemsAreDocumented(t *testing.T) {
-	generated(t, "problems", problemTable(t))
+	golden.Part(t, referenceFile, "problems", problemTable(t))
 }
 
 func problemTable(t *testing.T) string {
@@ -62,28 +61,4 @@ func shown(format string) string {
 		text = "NAME: " + rest
 	}
 	return regexp.MustCompile(`%[sdqv]`).ReplaceAllString(text, "…")
-}
-
-// generated compares a part of docs/REFERENCE.md, or with -update writes it.
-func generated(t *testing.T, part, want string) {
-	t.Helper()
-	const file = "../../docs/REFERENCE.md"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := fmt.Sprintf("<!-- %s: begin -->\n", part), fmt.Sprintf("<!-- %s: end -->\n", part)
-	before, rest, found := strings.Cut(string(data), begin)
-	have, after, closed := strings.Cut(rest, end)
-	switch {
-	case !found || !closed:
-		t.Fatalf("%s has no place for %s", file, part)
-	case have == want:
-	case !*update:
-		t.Fatalf("%s (-documented +made):\n%s\nhint: go test ./internal/report -run %s -update", file, cmp.Diff(have, want), t.Name())
-	default:
-		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

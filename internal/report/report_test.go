@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -13,12 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const ms = time.Millisecond
 
@@ -119,25 +117,13 @@ func sample() Status {
 	}
 }
 
-func golden(t *testing.T, name string, write func(b *bytes.Buffer) error) {
+func recorded(t *testing.T, name string, write func(b *bytes.Buffer) error) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
 		t.Fatal(err)
 	}
-	file := "testdata/" + name
-	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	golden.File(t, name, b.String())
 }
 
 // TestSeveral: one of something is not several.
@@ -188,7 +174,7 @@ func TestGoldens(t *testing.T) {
 		"results.txt":        func(b *bytes.Buffer) error { return NewResults(results).Text(b) },
 		"results-empty.json": func(b *bytes.Buffer) error { return WriteJSON(b, NewResults(nil)) },
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+		t.Run(name, func(t *testing.T) { recorded(t, name, write) })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
 )
@@ -23,7 +24,7 @@ func TestMerge(t *testing.T) {
 	}
 	frame := New(80, 24).On(nodes).Seen(v).Render()
 	checkFrame(t, "merged", frame, 80, 24)
-	golden(t, "nodes-80x24", frame+"\n")
+	golden.File(t, "nodes-80x24.txt", frame+"\n")
 	rows := strings.Split(frame[strings.Index(frame, "NAME"):], "\n")
 	if !strings.Contains(rows[1], "worker-2") || !strings.HasPrefix(rows[1], ">shop") {
 		t.Errorf("the worst is not first:\n%s", frame)

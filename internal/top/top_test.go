@@ -1,10 +1,7 @@
 package top
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const ms = time.Millisecond
 
@@ -107,9 +103,9 @@ func TestFrames(t *testing.T) {
 	for name, m := range screens() {
 		got := m.Render()
 		checkFrame(t, name, got, m.Width, m.Height)
-		golden(t, name, got+"\n")
+		golden.File(t, name+".txt", got+"\n")
 	}
-	golden(t, "once", New(100, 0).Seen(sample()).Once())
+	golden.File(t, "once.txt", New(100, 0).Seen(sample()).Once())
 }
 
 // TestFiguresSayTheirWindow: soon after a start, and in one picture, the last minute is shorter.
@@ -170,23 +166,6 @@ func TestColourIsLaidOver(t *testing.T) {
 		if diff := cmp.Diff(plain, b.String()); diff != "" || name == "table-80x24" && painted == plain {
 			t.Errorf("%s (-plain +coloured): %s", name, diff)
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"plimsoll/internal/golden"
 	"plimsoll/internal/sim"
 )
 
@@ -19,12 +20,9 @@ import (
 // writes, and a digest of them: for each file the times and the values, in order. Texts, and the order between files, are
 // not in it. DIR gets a file for each seed, to be compared with that of another commit.
 //
-//	go test ./internal/trial -run TestManySeeds -update         # writes the record anew
-//	go test ./internal/trial -run TestManySeeds -decisions DIR  # writes out all writes
-var (
-	update    = flag.Bool("update", false, "write testdata/decisions.txt anew")
-	decisions = flag.String("decisions", "", "a directory for the writes of each machine")
-)
+//	UPDATE_GOLDEN=1 go test ./internal/trial -run TestManySeeds  # writes the record anew
+//	go test ./internal/trial -run TestManySeeds -decisions DIR                # writes out all writes
+var decisions = flag.String("decisions", "", "a directory for the writes of each machine")
 
 const recordFile = "testdata/decisions.txt"
 
@@ -37,7 +35,7 @@ type record struct {
 func recorded(t *testing.T) *record {
 	t.Helper()
 	data, err := os.ReadFile(recordFile)
-	if err != nil && !*update {
+	if err != nil && !golden.Updating() {
 		t.Fatal(err)
 	}
 	r := &record{}
@@ -45,7 +43,7 @@ func recorded(t *testing.T) *record {
 		r.wanted = append(r.wanted, string(line))
 	}
 	t.Cleanup(func() {
-		if *update && !t.Failed() {
+		if golden.Updating() && !t.Failed() {
 			if err := os.WriteFile(recordFile, r.got.Bytes(), 0o600); err != nil {
 				t.Error(err)
 			}
@@ -65,7 +63,7 @@ func (r *record) compare(t *testing.T, seed uint64, w *World) {
 			t.Fatal(err)
 		}
 	}
-	if !*update && seed < uint64(len(r.wanted)) && r.wanted[seed] != line {
+	if !golden.Updating() && seed < uint64(len(r.wanted)) && r.wanted[seed] != line {
 		t.Errorf("other decisions: %s, on record: %s; hint: write them out with -decisions, here and at the last commit", line, r.wanted[seed])
 	}
 }

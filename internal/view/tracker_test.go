@@ -2,22 +2,16 @@ package view
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/history"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const ms = time.Millisecond
 
@@ -347,27 +341,15 @@ func TestGolden(t *testing.T) {
 		periods = append(periods, p)
 	}
 	v := tr.Add(s, recordingSince(0), map[string][]history.Period{"/pods/web/main": periods})
-	golden(t, "view.json", v)
-	golden(t, "detail.json", NewDetail(v.Rows[0], v.Recording, Notes(s, v.Rows)[0], periods))
+	recorded(t, "view.json", v)
+	recorded(t, "detail.json", NewDetail(v.Rows[0], v.Recording, Notes(s, v.Rows)[0], periods))
 }
 
-func golden(t *testing.T, name string, v any) {
+func recorded(t *testing.T, name string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	name = filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(name, append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
-		t.Errorf("%s (-want +got), -update writes it:\n%s", name, diff)
-	}
+	golden.File(t, name, string(got)+"\n")
 }

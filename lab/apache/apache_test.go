@@ -2,35 +2,15 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/golden"
 	"plimsoll/lab/frame"
 )
-
-// golden holds got against a file of testdata. UPDATE_GOLDEN=1 writes it anew.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := "testdata/" + name
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 func TestBeside(t *testing.T) {
 	r := &experiment.Result{Modes: []experiment.ModeResult{
@@ -42,7 +22,7 @@ func TestBeside(t *testing.T) {
 	for _, name := range []string{"koordinator", "kernel"} {
 		writeBeside(&b, studies()[name], r)
 	}
-	golden(t, "beside.txt", b.String())
+	golden.File(t, "beside.txt", b.String())
 	b.Reset()
 	r.Modes = r.Modes[:1]
 	if writeBeside(&b, studies()["kernel"], r); !strings.Contains(b.String(), "not compared") {
