@@ -2,7 +2,6 @@ package golden
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -20,6 +19,7 @@ func (h *heard) Fatalf(format string, args ...any) { h.text = fmt.Sprintf(format
 // TestGolden: a difference fails the test, and an update mends what is on record and nothing beside it.
 func TestGolden(t *testing.T) {
 	t.Chdir(t.TempDir())
+	t.Setenv("UPDATE_GOLDEN", "")
 	doc := filepath.Join("docs", "A.md")
 	around := "a\n<!-- b: begin -->\n%s<!-- b: end -->\nc\n"
 	write(t, doc, fmt.Sprintf(around, "old\n"))
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	if n := both(); n != 0 {
 		t.Errorf("%d fail while they are updated", n)
 	}
-	os.Unsetenv("UPDATE_GOLDEN")
+	t.Setenv("UPDATE_GOLDEN", "")
 	if n := both(); n != 0 || read(t, doc) != fmt.Sprintf(around, "new\n") {
 		t.Errorf("%d fail after an update, and the document is\n%s", n, read(t, doc))
 	}
@@ -52,6 +52,7 @@ func TestGolden(t *testing.T) {
 // TestNoPlace: a document without the part fails the test.
 func TestNoPlace(t *testing.T) {
 	t.Chdir(t.TempDir())
+	t.Setenv("UPDATE_GOLDEN", "")
 	write(t, "A.md", "a\n<!-- b: begin -->\n")
 	h := &heard{TB: t}
 	defer func() {
