@@ -54,7 +54,7 @@ func TestOnlyTheHolderIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Process.Kill(); other.Wait() })
-	g := &guard{place: place, log: slog.New(slog.DiscardHandler)}
+	g := &watcher{place: place, log: slog.New(slog.DiscardHandler)}
 	if g.kill(&lock.TakenError{Process: lock.Process{PID: other.Process.Pid}, Start: 1, OurState: true}) {
 		t.Error("a process was ended that does not hold the lock")
 	}
@@ -76,7 +76,7 @@ func TestRaisesOfAnotherBootAreOver(t *testing.T) {
 		if err := errors.Join(j.Claim(e), j.Close()); err != nil {
 			t.Fatal(err)
 		}
-		g := &guard{place: lock.Place{StateDir: state}, log: slog.New(slog.DiscardHandler)}
+		g := &watcher{place: lock.Place{StateDir: state}, log: slog.New(slog.DiscardHandler)}
 		if got := g.entries(); got != want {
 			t.Errorf("a journal of boot %s: entries %v, want %v", of, got, want)
 		}

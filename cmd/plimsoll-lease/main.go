@@ -99,7 +99,7 @@ func run(ctx context.Context, f flags, logs io.Writer) error {
 	if f.logFormat == "json" {
 		handler = slog.NewJSONHandler(logs, nil)
 	}
-	g := &guard{
+	g := &watcher{
 		place:  lock.Place{Dir: f.lockDir, Root: filepath.Join(f.cgroupRoot, tree.Dir("/")), StateDir: f.stateDir},
 		tree:   tree.WithSysctls(cgroup.NewDir("/proc/sys/kernel")),
 		memory: lease.Memory{After: f.after},

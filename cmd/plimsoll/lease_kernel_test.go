@@ -23,12 +23,12 @@ const shortLease = 3 * time.Second
 // leased is an agent with a raise in force, beside a process of plimsoll-lease.
 type leased struct {
 	*shipped
-	group  *cgrouptest.Group
-	before map[string]string
-	stop   func() []reading
-	agent  *daemon
-	guard  *daemon
-	after  time.Duration
+	group   *cgrouptest.Group
+	before  map[string]string
+	stop    func() []reading
+	agent   *daemon
+	watcher *daemon
+	after   time.Duration
 }
 
 // raisedUnderLease starts both, and waits for the raise.
@@ -42,7 +42,7 @@ func raisedUnderLease(t *testing.T, after time.Duration) *leased {
 	s.configure("cfsQuotaBurstOnly", g.Path)
 	l.stop = watch(t, g)
 	l.agent = s.start()
-	l.guard = s.lease(after)
+	l.watcher = s.lease(after)
 	l.raised()
 	return l
 }
@@ -91,8 +91,8 @@ func (l *leased) putBack() {
 		checkCap(l.t, readings, 3*hogLimit)
 	}
 	<-l.agent.done
-	if !l.guard.says("limits are put back") {
-		l.t.Errorf("plimsoll-lease does not say so:\n%s", l.guard.log)
+	if !l.watcher.says("limits are put back") {
+		l.t.Errorf("plimsoll-lease does not say so:\n%s", l.watcher.log)
 	}
 	l.startsAgain()
 }
@@ -135,7 +135,7 @@ func TestLeaseOfAStoppedAgent(t *testing.T) {
 		checkCap(t, readings, 3*hogLimit)
 	}
 	eventually(t, patience(2*time.Second), func() string {
-		if n := strings.Count(l.guard.log.String()+other.log.String(), "limits are put back"); n != 1 {
+		if n := strings.Count(l.watcher.log.String()+other.log.String(), "limits are put back"); n != 1 {
 			return fmt.Sprintf("put back by %d processes", n)
 		}
 		return ""
@@ -258,19 +258,19 @@ func TestLeaseOfAnAgentInACrashLoop(t *testing.T) {
 // its limits are back; beside one that goes on it ends.
 func TestLeaseThatIsAskedToEnd(t *testing.T) {
 	l := raisedUnderLease(t, shortLease)
-	l.guard.stop(syscall.SIGTERM)
+	l.watcher.stop(syscall.SIGTERM)
 	l.stillRaised()
-	l.guard = l.lease(shortLease)
+	l.watcher = l.lease(shortLease)
 	if err := l.agent.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.guard.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := l.watcher.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	same(t, patience(l.after+2*time.Second), l.before, l.group)
 	select {
-	case <-l.guard.done:
-		if code := l.guard.cmd.ProcessState.ExitCode(); code != 0 {
+	case <-l.watcher.done:
+		if code := l.watcher.cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
 	case <-time.After(patience(2 * time.Second)):
@@ -299,15 +299,15 @@ func TestLeaseAndASuccessor(t *testing.T) {
 	if !second.runs() {
 		t.Fatalf("the successor does not take over:\n%s", second.log)
 	}
-	byGuard := strings.Count(l.guard.log.String(), "limits are put back")
-	if bySecond := strings.Count(second.log.String(), "did not stop in order"); byGuard+bySecond != 1 {
-		t.Errorf("put back %d times by plimsoll-lease, %d times by the successor", byGuard, bySecond)
+	byWatcher := strings.Count(l.watcher.log.String(), "limits are put back")
+	if bySecond := strings.Count(second.log.String(), "did not stop in order"); byWatcher+bySecond != 1 {
+		t.Errorf("put back %d times by plimsoll-lease, %d times by the successor", byWatcher, bySecond)
 	}
 	l.raised()
 	time.Sleep(patience(shortLease + 2*time.Second))
 	l.raised()
-	if n := strings.Count(l.guard.log.String(), "is killed"); n != 1 {
-		t.Errorf("plimsoll-lease has killed %d processes:\n%s", n, l.guard.log)
+	if n := strings.Count(l.watcher.log.String(), "is killed"); n != 1 {
+		t.Errorf("plimsoll-lease has killed %d processes:\n%s", n, l.watcher.log)
 	}
 	if readings := l.stop(); !emulated() {
 		checkCapAndGrant(t, readings, 3*hogLimit, hogLimit) // one restore
@@ -315,7 +315,7 @@ func TestLeaseAndASuccessor(t *testing.T) {
 	second.stop(syscall.SIGTERM)
 	same(t, 0, l.before, l.group)
 	time.Sleep(patience(shortLease + time.Second))
-	if strings.Count(l.guard.log.String(), "limits are put back") != byGuard {
-		t.Errorf("after a clean end there is something to do:\n%s", l.guard.log)
+	if strings.Count(l.watcher.log.String(), "limits are put back") != byWatcher {
+		t.Errorf("after a clean end there is something to do:\n%s", l.watcher.log)
 	}
 }

@@ -49,14 +49,14 @@ func conditionNames() []string {
 }
 
 // plain is a hostility that needs nothing, and whose pods have a burst from the start.
-type plain struct{ crew }
+type plain struct{ background }
 
 func (*plain) prepare(context.Context, *bench, *experiment.Setup) error { return nil }
 
 func (*plain) configure(b *bench, _ bool) string { return b.config(strategy.Auto, "", "") }
 
-// crew does things beside the bench until it is stopped.
-type crew struct {
+// background does things beside the bench until it is stopped.
+type background struct {
 	stops []context.CancelFunc
 	all   sync.WaitGroup
 	mu    sync.Mutex
@@ -64,7 +64,7 @@ type crew struct {
 }
 
 // every does something at a fixed rate, or less often where it takes longer, until it fails.
-func (c *crew) every(ctx context.Context, gap time.Duration, do func(context.Context) error) {
+func (c *background) every(ctx context.Context, gap time.Duration, do func(context.Context) error) {
 	ctx, stop := context.WithCancel(ctx)
 	c.stops = append(c.stops, stop)
 	c.all.Go(func() {
@@ -87,7 +87,7 @@ func (c *crew) every(ctx context.Context, gap time.Duration, do func(context.Con
 }
 
 // end stops everything, and returns what went wrong.
-func (c *crew) end() error {
+func (c *background) end() error {
 	for _, stop := range c.stops {
 		stop()
 	}

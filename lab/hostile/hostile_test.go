@@ -149,10 +149,10 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestCrewEnds: whatever was started ends with the crew, and what failed is told.
-func TestCrewEnds(t *testing.T) {
+// TestBackgroundEnds: whatever was started ends with the background, and what failed is told.
+func TestBackgroundEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c crew
+		var c background
 		var n [3]int
 		for i := range n {
 			c.every(t.Context(), time.Second, func(ctx context.Context) error {

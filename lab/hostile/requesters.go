@@ -14,7 +14,7 @@ import (
 // requesters are groups that ask for more exclusive CPUs than the machine has. All are refused, again at each look. Groups
 // that come and go have the agent look all the time, as containers do that restart in a loop.
 type requesters struct {
-	crew
+	background
 	processes []*experiment.Child
 }
 
@@ -62,7 +62,7 @@ func (k *requesters) begin(ctx context.Context, b *bench, a *experiment.Agent) e
 }
 
 func (k *requesters) end() error {
-	err := k.crew.end()
+	err := k.background.end()
 	for _, c := range k.processes {
 		err = errors.Join(err, c.Stop(0))
 	}

@@ -20,8 +20,8 @@ import (
 // deathTime is how long a killed process may take to end. It is in no hurry only where the kernel does not let it go.
 const deathTime = 2 * time.Second
 
-// guard watches the agent of one state directory.
-type guard struct {
+// watcher watches the agent of one state directory.
+type watcher struct {
 	place  lock.Place
 	tree   *cgroup.Tree
 	memory lease.Memory
@@ -30,7 +30,7 @@ type guard struct {
 }
 
 // look looks once, and does what is to be done.
-func (g *guard) look() {
+func (g *watcher) look() {
 	beat, err := lease.Read(g.place.StateDir)
 	if err != nil {
 		g.complain("the heartbeat cannot be read", err) // and the last one counts
@@ -63,7 +63,7 @@ func holderOf(locked *lock.TakenError) lease.Holder {
 }
 
 // entries says whether the journal has any of this boot.
-func (g *guard) entries() bool {
+func (g *watcher) entries() bool {
 	state, err := journal.Load(g.place.StateDir)
 	boot, err2 := journal.BootID()
 	if err = errors.Join(err, err2); err != nil {
@@ -74,7 +74,7 @@ func (g *guard) entries() bool {
 }
 
 // kill kills the holder of the lock.
-func (g *guard) kill(holder *lock.TakenError) bool {
+func (g *watcher) kill(holder *lock.TakenError) bool {
 	g.log.Warn("the agent sends no heartbeat: it is killed", "pid", holder.PID, "command", holder.Command)
 	err := lease.End(holder.PID, func() bool {
 		now, err := lock.Holder(g.place)
@@ -87,7 +87,7 @@ func (g *guard) kill(holder *lock.TakenError) bool {
 }
 
 // restore takes the lock, and puts back what the journal has.
-func (g *guard) restore() {
+func (g *watcher) restore() {
 	lock, err := lock.Take(g.place)
 	if err != nil {
 		g.complain("nothing is restored", err) // an agent that stood by may have been faster
@@ -112,7 +112,7 @@ func (g *guard) restore() {
 }
 
 // putBack restores as `plimsoll restore` does. The caller has the lock.
-func (g *guard) putBack() ([]plan.Result, error) {
+func (g *watcher) putBack() ([]plan.Result, error) {
 	boot, err := journal.BootID()
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (g *guard) putBack() ([]plan.Result, error) {
 }
 
 // complain says once what is wrong, until something else is.
-func (g *guard) complain(what string, err error) {
+func (g *watcher) complain(what string, err error) {
 	if text := fmt.Sprint(what, err); text != g.said {
 		g.said = text
 		g.log.Warn(what, "error", err)
