@@ -201,7 +201,7 @@ func (r reporter) complete(s report.Status) report.Status {
 	if r.tidy != nil {
 		r.tidy.Reset(slim.TidyAfter)
 	}
-	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
+	s.AddCuts(nil, len(s.Cuts)) // here, where nothing waits for it
 	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.Status()
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
@@ -227,11 +227,11 @@ func (r reporter) complete(s report.Status) report.Status {
 	for _, r := range k.Rejected {
 		s.Kubernetes.Rejected = append(s.Kubernetes.Rejected, report.Rejected{Object: r.Object, Key: r.Key, Field: r.Field, Fault: r.Msg, Hint: r.Hint})
 	}
-	clamped := make([]report.Clamp, 0, len(k.Clamped))
-	for _, c := range k.Clamped {
-		clamped = append(clamped, report.Clamp(c))
+	cuts := make([]report.Cut, 0, len(k.Cuts))
+	for _, c := range k.Cuts {
+		cuts = append(cuts, report.Cut(c))
 	}
-	s.AddClamps(clamped, k.ClampedNow)
+	s.AddCuts(cuts, k.CutsNow)
 	s.Problems = append(s.Problems, s.Kubernetes.Problems()...)
 	if k.Fault != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemKubernetes, k.Fault))

@@ -35,9 +35,9 @@ kernel's own scheduler, and nothing stays behind.`,
 	return cmd
 }
 
-// mostFlag adds --most-pause to a command.
+// mostFlag adds --most-stall to a command.
 func mostFlag(cmd *cobra.Command, most *time.Duration) {
-	cmd.Flags().DurationVar(most, "most-pause", 2*time.Second,
+	cmd.Flags().DurationVar(most, "most-stall", 2*time.Second,
 		"unload the scheduler if a CPU runs no ordinary task for this long in its first 10 s; 0: leave that to the kernel's watchdog")
 }
 
@@ -94,7 +94,7 @@ func schedSwap(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is in force: %s\n", s.Ops, loader.Pause(s.Pause))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is in force: %s\n", s.Ops, loader.Stall(s.Stall))
 			return nil
 		},
 	}
@@ -143,7 +143,7 @@ func (r schedReport) Text(w io.Writer) error {
 		line += ": " + r.Ops
 	}
 	if r.PID != 0 {
-		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), loader.Pause(r.Pause), r.Tries)
+		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), loader.Stall(r.Stall), r.Tries)
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err

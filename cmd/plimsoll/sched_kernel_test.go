@@ -18,7 +18,7 @@ import (
 func (s *shipped) loaded(object string) (end func() error) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := s.command(ctx, "sched", "load", "--most-pause", "0", object)
+	cmd := s.command(ctx, "sched", "load", "--most-stall", "0", object)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		cmd.Stderr = os.Stderr
@@ -84,10 +84,10 @@ func TestSched(t *testing.T) {
 	if _, err := s.run("sched", "check", fifo); err == nil || !strings.Contains(err.Error(), "fifo is enabled") {
 		t.Errorf("a second one could be loaded: %v", err)
 	}
-	if _, err := s.run("sched", "swap", "--most-pause", "0", refuse); err == nil || !strings.Contains(err.Error(), "fifo is back in force") {
+	if _, err := s.run("sched", "swap", "--most-stall", "0", refuse); err == nil || !strings.Contains(err.Error(), "fifo is back in force") {
 		t.Errorf("swapped: %v", err)
 	}
-	if got := s.must("sched", "swap", "--most-pause", "0", fifo); !strings.Contains(got, "fifo is in force") {
+	if got := s.must("sched", "swap", "--most-stall", "0", fifo); !strings.Contains(got, "fifo is in force") {
 		t.Error(got)
 	}
 	if err := end(); err != nil {

@@ -58,7 +58,7 @@ func TestRunKeepsBounds(t *testing.T) {
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * ms) {
 		raised()
 	}
-	if n := len(w.status().Clamped); n == 0 {
+	if n := len(w.status().Cuts); n == 0 {
 		t.Error("the status does not tell of the bound")
 	}
 	bound = 0

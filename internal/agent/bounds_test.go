@@ -34,16 +34,16 @@ func TestABoundIsShown(t *testing.T) {
 					t.Fatalf("the quota is %v, the bound allows 70ms", got)
 				}
 			}
-			want := []report.Clamp{{Object: "/a", Key: "CPUs above the limit", Asked: "1.00", Given: "0.20", Bound: "extraCoresPerNode"}}
-			if diff := cmp.Diff(want, w.agent.Status().Clamped); diff != "" {
+			want := []report.Cut{{Object: "/a", Key: "CPUs above the limit", Asked: "1.00", Given: "0.20", Bound: "extraCoresPerNode"}}
+			if diff := cmp.Diff(want, w.agent.Status().Cuts); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"/a: extraCoresPerNode is the administrator's bound on CPUs above limits, and keeps it from more"}, reported); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			w.run(20 * time.Second)
-			if got := w.agent.Status().Clamped; len(got) != 0 {
-				t.Errorf("nothing is wanted any more, and clamped is %+v", got)
+			if got := w.agent.Status().Cuts; len(got) != 0 {
+				t.Errorf("nothing is wanted any more, and cuts are %+v", got)
 			}
 		})
 	}

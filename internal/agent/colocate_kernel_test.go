@@ -196,13 +196,13 @@ func TestKernelCores(t *testing.T) {
 	}
 }
 
-// TestKernelSuppresses: above the mark, offline work is bounded to what the mark leaves within seconds, by real
+// TestKernelSuppresses: above the threshold, offline work is bounded to what the threshold leaves within seconds, by real
 // quotas, and afterwards has its limit back.
 func TestKernelSuppresses(t *testing.T) {
 	p := newPair(t, strategy.MechanismWeight)
-	on, mark := true, int64(5) // so low that others on the machine cannot keep the use below it
+	on, threshold := true, int64(5) // so low that others on the machine cannot keep the use below it
 	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on,
-		ThresholdPercent: &mark}}}.Over(p.agent.Strategy), nil)
+		ThresholdPercent: &threshold}}}.Over(p.agent.Strategy), nil)
 	tree, path := p.offline.Tree(), p.offline.Path
 	if _, err := tree.Burst(path); err == nil { // since 5.14: the owner's own, above any quota here
 		if err := tree.SetBurst(path, time.Second); err != nil {
@@ -231,7 +231,7 @@ func TestKernelSuppresses(t *testing.T) {
 	}
 }
 
-// TestKernelConfines: above the mark, offline work is bound to one CPU by real cpusets, with what is below it, and gets
+// TestKernelConfines: above the threshold, offline work is bound to one CPU by real cpusets, with what is below it, and gets
 // back all it had.
 func TestKernelConfines(t *testing.T) {
 	top := cgrouptest.New(t)
@@ -258,9 +258,9 @@ func TestKernelConfines(t *testing.T) {
 	if err := p.offline.Tree().SetCPUs(p.offline.Path, on.Set()); err != nil {
 		t.Fatal(err)
 	}
-	enable, mark, cpuset := true, int64(5), strategy.SuppressCPUSet
+	enable, threshold, cpuset := true, int64(5), strategy.SuppressCPUSet
 	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &enable,
-		ThresholdPercent: &mark, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)
+		ThresholdPercent: &threshold, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)
 	effective := func(g *cgrouptest.Group) int {
 		t.Helper()
 		set, err := g.Tree().EffectiveCPUs(g.Path)

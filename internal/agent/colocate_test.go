@@ -315,7 +315,7 @@ func TestSuppressTakesTheOwnersBurst(t *testing.T) {
 	}
 }
 
-// TestSuppress: what offline work may use is bounded to what the mark leaves, at once, and given back when it wants less.
+// TestSuppress: what offline work may use is bounded to what the threshold leaves, at once, and given back when it wants less.
 // That its quota moves is nobody's resize.
 func TestSuppress(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")

@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// confined is a world whose offline work is bound to CPUs when the node's use is above the mark.
+// confined is a world whose offline work is bound to CPUs when the node's use is above the threshold.
 func confined(t *testing.T, version int) *world {
 	t.Helper()
 	w := newShared(t, version, 4)
@@ -56,7 +56,7 @@ func (w *world) wantCPUs(what string, want map[string]string) {
 	}
 }
 
-// TestConfine: offline work is bound to the CPUs that the mark leaves, and what is made below it meanwhile with it; when
+// TestConfine: offline work is bound to the CPUs that the threshold leaves, and what is made below it meanwhile with it; when
 // online work leaves, the CPUs come back one after the other, and in the end everything is as before.
 func TestConfine(t *testing.T) {
 	for version, all := range map[int]string{1: "0-3", 2: ""} {

@@ -108,7 +108,7 @@ func TestPauseOutranksSuppression(t *testing.T) {
 	}
 }
 
-// TestExclusiveCPUsOutrankSuppression: a group with exclusive CPUs has no quota, also while the node's use is above the mark.
+// TestExclusiveCPUsOutrankSuppression: a group with exclusive CPUs has no quota, also while offline work is suppressed.
 func TestExclusiveCPUsOutrankSuppression(t *testing.T) {
 	w := suppressed(t, nil)
 	w.agent.share = func(group string) reserve.Share { return reserve.Share{Unlimited: group == "/batch"} }

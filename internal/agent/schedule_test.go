@@ -67,7 +67,7 @@ func (s *fakeScheduler) Changed() []uint64                       { return s.chan
 func (s *fakeScheduler) Set(group uint64, to schedext.Side) error { s.sides[group] = to; return nil }
 func (s *fakeScheduler) Forget(group uint64) error                { delete(s.sides, group); return nil }
 func (s *fakeScheduler) Ended() (string, error)                   { return s.ended, nil }
-func (s *fakeScheduler) Pause() time.Duration                     { return ms }
+func (s *fakeScheduler) Stall() time.Duration                     { return ms }
 func (s *fakeScheduler) Close() error                             { s.closed = true; return nil }
 
 func scheduledWorld(t *testing.T, l *loader) *world {
@@ -182,7 +182,7 @@ func TestScheduleExpelsForOne(t *testing.T) {
 	}
 }
 
-// TestScheduleEnds: a scheduler that the kernel ends is loaded again, after longer and longer pauses, and not for ever.
+// TestScheduleEnds: a scheduler that the kernel ends is loaded again, after longer and longer waits, and not for ever.
 func TestScheduleEnds(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)
@@ -202,7 +202,7 @@ func TestScheduleEnds(t *testing.T) {
 	}
 }
 
-// TestScheduleLasts: one that was in force for long has all tries before it again, the first after the first pause.
+// TestScheduleLasts: one that was in force for long has all tries before it again, the first after the first wait.
 func TestScheduleLasts(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)

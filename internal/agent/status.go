@@ -42,7 +42,7 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now,
 		Mode: report.Active, Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil,
 		Node: a.record.Node(), Writes: a.record.Writes(), Events: a.events(), Self: a.self(),
-		LastTurn: a.record.LastTurn(), Clamped: a.record.Clamped(now), ConfigMsg: report.Message(a.config)}
+		LastTurn: a.record.LastTurn(), Cuts: a.record.Cuts(now), ConfigMsg: report.Message(a.config)}
 	if a.held() {
 		s.Mode = report.Held
 		reason, since := a.Switch.Why()

@@ -12,13 +12,13 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// suppress has offline work bounded when the node's use is above the mark.
+// suppress has offline work bounded when the node's use is above the threshold.
 func (w *world) suppress() {
 	on := true
 	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
 }
 
-// TestSuppressKeepsALimit: a group whose owner gave it less than the mark leaves has that, and less where less is left.
+// TestSuppressKeepsALimit: a group whose owner gave it less than the threshold leaves has that, and less where less is left.
 func TestSuppressKeepsALimit(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
 	w.limit("/batch", 50*ms)
@@ -27,7 +27,7 @@ func TestSuppressKeepsALimit(t *testing.T) {
 	w.suppress()
 	w.run(5 * time.Second)
 	if got := w.kernel.Bandwidth("/batch").Quota; got >= 50*ms {
-		t.Errorf("quota %v above the mark", got)
+		t.Errorf("quota %v above the threshold", got)
 	}
 	w.kernel.SetLoad("/web", sim.Spin(1))
 	for range 20 {
@@ -54,12 +54,12 @@ func TestSuppressOfARaise(t *testing.T) {
 	w.place.pods = slices.Clone(w.place.pods)
 	w.run(5 * time.Second)
 	w.wantRaised("/crunch", 150*ms)
-	on, mark := true, int64(20) // which the node's guard has nothing against
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &mark}}}.
+	on, threshold := true, int64(20) // which the node's guard has nothing against
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &threshold}}}.
 		Over(w.agent.Strategy), nil)
 	w.run(5 * time.Second)
 	if got := w.kernel.Bandwidth("/crunch").Quota; got >= 150*ms {
-		t.Errorf("quota %v above the mark", got)
+		t.Errorf("quota %v above the threshold", got)
 	}
 	if c := w.status("/crunch"); c.Quota.Requested != c.Quota.InForce || c.Why != "quota left alone: "+string(plan.Suppressed) {
 		t.Errorf("%q, %+v", c.Why, c.Quota)

@@ -235,7 +235,7 @@ func TestPrecedence(t *testing.T) {
 		{asked("plain", `{"cfsQuotaBurstPercent": 150}`), strategy.CFSQuotaBurstOnly, 150},
 	} {
 		g := k.Pod("Pod a/b", node, c.asked)
-		got, cut := g.Strategy, g.Clamped
+		got, cut := g.Strategy, g.Cuts
 		want := strategy.Strategy{Policy: c.policy, CPUBurstPercent: 800, CFSQuotaBurstPercent: c.quota, CFSQuotaBurstPeriodSeconds: 30, StartupSeconds: 60, SharePoolThresholdPercent: 60}
 		if diff := cmp.Diff(want, got); diff != "" || cut != nil {
 			t.Errorf("%+v: cut %v, -want +got\n%s", c.asked, cut, diff)

@@ -35,7 +35,7 @@ type Given struct {
 	Strategy  strategy.Strategy
 	Class     workload.Class
 	Exclusive workload.Exclusive
-	Clamped   []Clamp // what it asked for in vain
+	Cuts      []Cut // what it asked for in vain
 }
 
 // Node is what a node with these labels gets, over what its own file says.
@@ -65,12 +65,12 @@ func (k Kubernetes) Pod(object string, node strategy.Strategy, a Asked) (g Given
 	burst := tenants.reserved(object, a, &g)
 	g.Strategy = a.Patch.Over(own)
 	if a.Key != "" {
-		var cut []Clamp
-		g.Strategy, cut = tenants.clamp(object, g.Strategy, own, a)
-		g.Clamped = append(g.Clamped, cut...)
+		var cut []Cut
+		g.Strategy, cut = tenants.cut(object, g.Strategy, own, a)
+		g.Cuts = append(g.Cuts, cut...)
 	}
 	if asked := a.Patch.Policy; a.InitOnly && asked != nil && *asked != strategy.None {
-		g.Clamped = append(g.Clamped, Clamp{object, a.Key, "policy", string(*asked), string(strategy.None),
+		g.Cuts = append(g.Cuts, Cut{object, a.Key, "policy", string(*asked), string(strategy.None),
 			"neither the pod nor one of its main containers has a limit"})
 	}
 	if a.InitOnly || !burst {

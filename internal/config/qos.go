@@ -129,16 +129,16 @@ func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanis
 
 // QOSOf is what a pod gets that asks for something else than its class has: no preference, for that would be to the cost of
 // the pods that ask for nothing.
-func QOSOf(object string, class strategy.CPUQOS, asked strategy.CPUQOSPatch) (strategy.CPUQOS, []Clamp) {
+func QOSOf(object string, class strategy.CPUQOS, asked strategy.CPUQOSPatch) (strategy.CPUQOS, []Cut) {
 	const bound = "what its class gets"
 	q := asked.Over(class)
 	if q.Identity() > class.Identity() {
 		words := func(q strategy.CPUQOS) string { return fmt.Sprintf("%s (%d)", q.Rank(), q.Identity()) }
-		return class, []Clamp{{object, QOSAnnotation, "", words(q), words(class), bound}}
+		return class, []Cut{{object, QOSAnnotation, "", words(q), words(class), bound}}
 	}
 	if q.Expels() && !class.Expels() {
 		q.CoreExpeller = false
-		return q, []Clamp{{object, QOSAnnotation, "coreExpeller", "true", "false", bound}}
+		return q, []Cut{{object, QOSAnnotation, "coreExpeller", "true", "false", bound}}
 	}
 	return q, nil
 }

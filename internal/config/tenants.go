@@ -27,7 +27,7 @@ import (
 //   - CPUs above limits are bounded whoever asked for them, at the moment in which they are handed out
 //     (internal/policy, bounds.go): the sum over a pod, a namespace or the node cannot be known before.
 //
-// What is cut or refused is a Clamp, for the status and for an Event.
+// What is cut or refused is a Cut, for the status and for an Event.
 //
 // Known limits: class BE needs no permission, since it only lowers. Neither does koordinator.sh/cpuQOS, which is read
 // of class LS alone, and prefers no pod to what its class gets (QOSOf). The burst buffer is bounded by its percentage
@@ -61,8 +61,8 @@ func (t Tenants) Over(o Tenants) Tenants {
 	return o
 }
 
-// Clamp is what a pod asks for and does not get, because of a bound that is not its own.
-type Clamp struct {
+// Cut is what a pod asks for and does not get, because of a bound that is not its own.
+type Cut struct {
 	Object string // "Pod default/web"
 	Key    string // the annotation's or label's name
 	Field  string // "" where the key has none
@@ -72,7 +72,7 @@ type Clamp struct {
 }
 
 // String is "Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 500 asked, 300 given: ...".
-func (c Clamp) String() string {
+func (c Cut) String() string {
 	text := c.Object + ": " + c.Key + ": "
 	if c.Field != "" {
 		text += c.Field + ": "
@@ -106,10 +106,10 @@ func numbers() []number {
 	}
 }
 
-// clamp cuts the numbers of a strategy with an annotation; own is the strategy without it. A cut of a number that the
+// cut cuts the numbers of a strategy with an annotation; own is the strategy without it. A cut of a number that the
 // annotation does not name is not reported: the administrator set both.
-func (t Tenants) clamp(object string, s, own strategy.Strategy, a Asked) (strategy.Strategy, []Clamp) {
-	var cut []Clamp
+func (t Tenants) cut(object string, s, own strategy.Strategy, a Asked) (strategy.Strategy, []Cut) {
+	var cut []Cut
 	// The cap of a start, where nothing else is said.
 	own.StartupBurstPercent = max(own.StartupBurstPercent, own.CFSQuotaBurstPercent)
 	for _, n := range numbers() {
@@ -123,7 +123,7 @@ func (t Tenants) clamp(object string, s, own strategy.Strategy, a Asked) (strate
 		}
 		*value = most
 		if asked := *n.of(&a.Patch); asked != nil {
-			cut = append(cut, Clamp{object, a.Key, n.name, fmt.Sprint(*asked), fmt.Sprint(most), bound})
+			cut = append(cut, Cut{object, a.Key, n.name, fmt.Sprint(*asked), fmt.Sprint(most), bound})
 		}
 	}
 	return s, cut
@@ -162,12 +162,12 @@ func (t Tenants) reserved(object string, a Asked, to *Given) (burst bool) {
 	const bound = "the namespace is not in exclusiveNamespaces"
 	if a.Exclusive == workload.ExclusiveYes || a.Exclusive == workload.ExclusiveStrict {
 		to.Exclusive = workload.ExclusiveByClass
-		to.Clamped = append(to.Clamped,
-			Clamp{object, ExclusiveAnnotation, "", string(a.Exclusive), "no exclusive CPUs", bound})
+		to.Cuts = append(to.Cuts,
+			Cut{object, ExclusiveAnnotation, "", string(a.Exclusive), "no exclusive CPUs", bound})
 	}
 	if a.Class == workload.ClassLSE || a.Class == workload.ClassLSR {
 		to.Class = workload.ClassLS
-		to.Clamped = append(to.Clamped, Clamp{object, a.ClassKey, "", string(a.Class), "LS without burst", bound})
+		to.Cuts = append(to.Cuts, Cut{object, a.ClassKey, "", string(a.Class), "LS without burst", bound})
 		return false
 	}
 	return true

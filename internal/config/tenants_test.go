@@ -37,7 +37,7 @@ func tenants(t *testing.T, text string) Tenants {
 	return got
 }
 
-func clamps(list []Clamp) []string {
+func listed(list []Cut) []string {
 	var texts []string
 	for _, c := range list {
 		texts = append(texts, c.String())
@@ -45,9 +45,9 @@ func clamps(list []Clamp) []string {
 	return texts
 }
 
-// TestAnnotationsAreClamped: a number of an annotation counts up to its maximum, and where none is set, up to what
-// the pod has without the annotation. A policy is never clamped.
-func TestAnnotationsAreClamped(t *testing.T) {
+// TestAnnotationsAreCut: a number of an annotation counts up to its maximum, and where none is set, up to what
+// the pod has without the annotation. A policy is never cut.
+func TestAnnotationsAreCut(t *testing.T) {
 	const platform = `{"annotationMaxima": [{"namespaces": ["platform"], "cfsQuotaBurstPercent": 1000, "cfsQuotaBurstPeriodSeconds": -1},
 		{"namespaces": ["*"], "cpuBurstPercent": 100, "cfsQuotaBurstPercent": 200, "cfsQuotaBurstPeriodSeconds": 60}]}`
 	const without, maxima = "what the pod has without its annotation", "annotationMaxima"
@@ -83,7 +83,7 @@ func TestAnnotationsAreClamped(t *testing.T) {
 			want{strategy.Auto, 100, 900, -1, 60, 0}, []string{"cpuBurstPercent: 900 asked, 100 given: " + maxima}},
 		{"-1 is above any number", platform, "web", `{"policy": "cfsQuotaBurstOnly", "cfsQuotaBurstPeriodSeconds": -1}`, nil,
 			want{strategy.CFSQuotaBurstOnly, 100, 200, 60, 60, 0}, []string{"cfsQuotaBurstPeriodSeconds: -1 asked, 60 given: " + maxima}},
-		{"the policy is never clamped", platform, "web", `{"policy": "none"}`, func(s *strategy.Strategy) { s.Policy = strategy.Auto },
+		{"the policy is never cut", platform, "web", `{"policy": "none"}`, func(s *strategy.Strategy) { s.Policy = strategy.Auto },
 			want{strategy.None, 100, 200, 60, 60, 0}, nil},
 		{"who has no annotation has what the administrator gives", platform, "web", "", func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 500 },
 			want{strategy.None, 1000, 500, -1, 60, 0}, nil},
@@ -100,7 +100,7 @@ func TestAnnotationsAreClamped(t *testing.T) {
 		for i := range c.cut {
 			c.cut[i] = "Pod a/b: koordinator.sh/cpuBurst: " + c.cut[i]
 		}
-		if diff := cmp.Diff(c.cut, clamps(g.Clamped)); diff != "" {
+		if diff := cmp.Diff(c.cut, listed(g.Cuts)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)
 		}
 	}
@@ -140,8 +140,8 @@ func TestReserved(t *testing.T) {
 			c.want.Strategy.Policy = strategy.Auto
 		}
 		g := k.Pod("Pod a/b", strategy.Strategy{Policy: strategy.Auto}, Asked{Namespace: "web", ClassKey: ClassLabel, Class: c.class, Exclusive: c.exclusive})
-		cut := clamps(g.Clamped)
-		g.Clamped = nil
+		cut := listed(g.Cuts)
+		g.Cuts = nil
 		if diff := cmp.Diff(c.want, g); diff != "" {
 			t.Errorf("%+v: -want +got\n%s", c, diff)
 		}
@@ -161,7 +161,7 @@ func TestOnlyInitContainersAreLimited(t *testing.T) {
 		asked := annotated(t, "web", text)
 		asked.InitOnly = true
 		g := Kubernetes{}.Pod("Pod a/b", auto(), asked)
-		if diff := cmp.Diff(want, clamps(g.Clamped)); diff != "" || g.Strategy.Policy != strategy.None {
+		if diff := cmp.Diff(want, listed(g.Cuts)); diff != "" || g.Strategy.Policy != strategy.None {
 			t.Errorf("%q: policy %s; -want +got\n%s", text, g.Strategy.Policy, diff)
 		}
 	}

@@ -29,7 +29,7 @@ type Conditions struct {
 	Rate        float64 `json:"requests_per_second"` // requests that were sent
 	Work        float64 `json:"work_ms"`             // CPU time of a request, calibrated
 	Seconds     float64 `json:"seconds_per_mode"`    // how long each mode was measured
-	Rounds      int     `json:"rounds"`              // in how many turns
+	Rounds      int     `json:"rounds"`              // in how many rounds
 	Seed        uint64  `json:"seed"`                // of the arrivals and of the order of modes
 	CanBurst    bool    `json:"kernel_burst"`        // the kernel has the burst buffer
 	Loaded      bool    `json:"loaded"`              // offline work kept every CPU busy

@@ -201,12 +201,12 @@ func addThrottles(t report.Throttles, totals *report.Totals) {
 // boundedFor is for how long it is told that a bound kept a group from more.
 const boundedFor = 10 * time.Second
 
-// Clamped lists the groups that bounds on CPUs above limits have kept from more of late, in any order.
-func (r *Recorder) Clamped(now time.Time) []report.Clamp {
-	var list []report.Clamp
+// Cuts lists the groups that bounds on CPUs above limits have kept from more of late, in any order.
+func (r *Recorder) Cuts(now time.Time) []report.Cut {
+	var list []report.Cut
 	for _, g := range r.groups {
 		if b := g.bounded; b.By != "" && now.Sub(g.boundedAt) < boundedFor {
-			list = append(list, report.Clamp{Object: g.Name, Key: "CPUs above the limit", Asked: fmt.Sprintf("%.2f", b.Asked),
+			list = append(list, report.Cut{Object: g.Name, Key: "CPUs above the limit", Asked: fmt.Sprintf("%.2f", b.Asked),
 				Given: fmt.Sprintf("%.2f", b.Given), Bound: b.By})
 		}
 	}

@@ -104,7 +104,7 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		snapshot:   snapshot,
 		detail:     detail,
 		containers: containerMetrics(detail),
-		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics(), clampMetrics()),
+		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics(), cutMetrics()),
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
 		flight:     flightMetrics(),

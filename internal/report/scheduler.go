@@ -10,7 +10,7 @@ import (
 type Scheduler struct {
 	InForce         bool            `json:"in_force"`          // it runs all tasks
 	Since           *time.Time      `json:"since,omitempty"`   // since when
-	Pause           time.Duration   `json:"pause_ns"`          // for which the load stopped all tasks
+	Stall           time.Duration   `json:"stall_ns"`          // for which the load stopped all tasks
 	Loads           int64           `json:"loads"`             // times that a load was tried
 	Groups          int             `json:"groups"`            // groups with a class
 	Expel           bool            `json:"expel"`             // it keeps offline tasks from running beside online ones on a core
@@ -38,20 +38,20 @@ func (t SchedulerTotals) Plus(o SchedulerTotals) SchedulerTotals {
 		Beside: t.Beside + o.Beside, Kicks: t.Kicks + o.Kicks, Expels: t.Expels + o.Expels}
 }
 
-// line is "scheduler in force since 12:00:00, pause 1.2ms; it enforces quotas and bursts, and none is raised; offline ...".
+// line is "scheduler in force since 12:00:00, stall 1.2ms; it enforces quotas and bursts, and none is raised; offline ...".
 func (s *Scheduler) line() string {
 	line := fmt.Sprintf("scheduler not in force after %s (%s)", several(s.Loads, "load"), s.Problem)
 	if s.InForce {
-		line = fmt.Sprintf("scheduler in force since %s, pause %s; it enforces quotas and bursts, and none is raised", clock(*s.Since), span(s.Pause))
+		line = fmt.Sprintf("scheduler in force since %s, stall %s; it enforces quotas and bursts, and none is raised", clock(*s.Since), span(s.Stall))
 	}
 	return line + "; " + s.Totals.line()
 }
 
-// line is "offline had to yield 12 times (2 to a core's other thread), was given a floor of 20ms in 5 turns, and ran 1ms
+// line is "offline had to yield 12 times (2 to a core's other thread), was given a floor 5 times, 20ms in all, and ran 1ms
 // beside online".
 func (t SchedulerTotals) line() string {
-	return fmt.Sprintf("offline had to yield %s (%d to a core's other thread), was given a floor of %s in %s, and ran %s beside online on a core",
-		several(t.Kicks, "time"), t.Expels, span(t.Floor), several(t.Floors, "turn"), span(t.Beside))
+	return fmt.Sprintf("offline had to yield %s (%d to a core's other thread), was given a floor %s, %s in all, and ran %s beside online on a core",
+		several(t.Kicks, "time"), t.Expels, several(t.Floors, "time"), span(t.Floor), span(t.Beside))
 }
 
 func schedulerMetrics() []metric[Scheduler] {

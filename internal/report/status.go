@@ -41,8 +41,8 @@ type Status struct {
 	Receipts   *Receipts     `json:"receipts,omitempty"`     // of all containers, those that are gone included; absent: none are asked for
 	Self       Self          `json:"self"`                   // what the agent costs
 	LastTurn   time.Time     `json:"last_turn"`              // the end of the last turn of the agent's loop
-	Clamped    []Clamp       `json:"clamped,omitempty"`      // requests of pods and containers that a bound reduces, the first 200; nothing is wrong
-	ClampedNow int           `json:"clamped_now,omitempty"`  // how many there are in all
+	Cuts       []Cut         `json:"cuts,omitempty"`         // requests of pods and containers that a bound reduces, the first 200; nothing is wrong
+	CutsNow    int           `json:"cuts_now,omitempty"`     // how many there are in all
 	Problems   []string      `json:"problems,omitempty"`     // what is wrong now, for people, with a hint
 }
 

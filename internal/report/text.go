@@ -18,7 +18,7 @@ func (s Status) Text(w io.Writer) error {
 	s.head(&p)
 	s.table(&p)
 	s.problems(&p)
-	s.clamps(&p)
+	s.cuts(&p)
 	return p.writeTo(w)
 }
 

@@ -23,8 +23,8 @@ func TestThrottlesPlus(t *testing.T) {
 
 func TestSchedulerInWords(t *testing.T) {
 	s := sampleScheduler()
-	want := "scheduler in force since 2026-11-21 09:00:00, pause 1.2ms; it enforces quotas and bursts, and none is raised; " +
-		"offline had to yield 120 times (7 to a core's other thread), was given a floor of 18ms in 6 turns, and ran 2ms beside online on a core"
+	want := "scheduler in force since 2026-11-21 09:00:00, stall 1.2ms; it enforces quotas and bursts, and none is raised; " +
+		"offline had to yield 120 times (7 to a core's other thread), was given a floor 6 times, 18ms in all, and ran 2ms beside online on a core"
 	if got := s.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -35,6 +35,6 @@ func TestSchedulerInWords(t *testing.T) {
 }
 
 func sampleScheduler() *Scheduler {
-	return &Scheduler{InForce: true, Since: at(0), Pause: 1200 * time.Microsecond, Loads: 1, Groups: 2, Expel: true, FloorPercent: 0.3, WatchdogSeconds: 20,
+	return &Scheduler{InForce: true, Since: at(0), Stall: 1200 * time.Microsecond, Loads: 1, Groups: 2, Expel: true, FloorPercent: 0.3, WatchdogSeconds: 20,
 		Totals: SchedulerTotals{Online: 1900 * time.Second, Offline: 30 * time.Second, Floor: 18 * ms, Floors: 6, Beside: 2 * ms, Kicks: 120, Expels: 7}}
 }

@@ -3,7 +3,7 @@
 //
 // # Problem
 //
-// A scheduler is loaded into a running kernel, which may refuse it or end it at any time, and each load pauses all
+// A scheduler is loaded into a running kernel, which may refuse it or end it at any time, and each load stalls all
 // tasks for a moment. While the scheduler is in force, the kernel enforces no quota and no burst, counts no periods and
 // no throttles, and reports no throttle events: the scheduler enforces the values of the files instead.
 //
@@ -71,8 +71,8 @@ type Scheduler interface {
 	Changed() []uint64
 	// Totals returns its sums over all CPUs; false if they cannot be read.
 	Totals() (Totals, bool)
-	// Pause is how long loading it paused all tasks.
-	Pause() time.Duration
+	// Stall is how long loading it stalls all tasks.
+	Stall() time.Duration
 	// Close unloads it: the fair class schedules all tasks again.
 	Close() error
 }
@@ -86,7 +86,7 @@ const (
 	// Lasting is how long a scheduler must be in force for the count of loads to begin anew.
 	Lasting = time.Hour
 	// Lingers is how long the scheduler stays loaded without offline work: jobs often follow one another, and each load
-	// pauses all tasks for a moment.
+	// stalls all tasks for a moment.
 	Lingers = time.Minute
 )
 
@@ -207,7 +207,7 @@ func (k *Keeper) open(now time.Time) {
 		return
 	}
 	k.now, k.since, k.sets, k.problem = opened, now, map[uint64]Side{}, ""
-	k.Log.Info("the scheduler is in force and enforces quotas and bursts", "pause", opened.Pause())
+	k.Log.Info("the scheduler is in force and enforces quotas and bursts", "stall", opened.Stall())
 	k.Changed(now)
 }
 
@@ -290,7 +290,7 @@ func (k *Keeper) Status() *report.Scheduler {
 		FloorPercent: k.options.FloorPercent, WatchdogSeconds: k.options.WatchdogSeconds, Totals: k.totals}
 	if k.now != nil {
 		since := k.since
-		r.Since, r.Pause = &since, k.now.Pause()
+		r.Since, r.Stall = &since, k.now.Stall()
 		if t, ok := k.now.Totals(); ok {
 			r.Totals = r.Totals.Plus(t)
 		}

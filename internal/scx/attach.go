@@ -43,7 +43,7 @@ func (l *Loaded) Close() { l.parts.Close() }
 type Attachment struct {
 	Name   string
 	Since  time.Time
-	Pause  Pause // of the load
+	Stall  Stall // of the load
 	Tries  int
 	loaded *Loaded
 	link   link.Link
@@ -63,7 +63,7 @@ func (l *Loaded) Attach() (*Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Pause = p
+	a.Stall = p
 	return a, nil
 }
 
@@ -100,7 +100,7 @@ func (a *Attachment) Alive() (bool, error) {
 }
 
 // Close removes the scheduler from the kernel, and waits until it runs no task.
-func (a *Attachment) Close() (Pause, error) {
+func (a *Attachment) Close() (Stall, error) {
 	p, err := during(a.detach)
 	a.loaded.Close()
 	return p, err

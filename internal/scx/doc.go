@@ -15,7 +15,7 @@
 //
 // Loading is all or nothing, for this and any other object (Load, Attach): a preflight lists what prevents the load, the
 // verifier sees the programs before anything changes, an attempt that the kernel refuses as busy is repeated a few
-// times, and the pause of the tasks is measured. The kernel ends the scheduler when the process that attached it
+// times, and the stall of the tasks is measured. The kernel ends the scheduler when the process that attached it
 // dies, however that happens, and its watchdog does when a task does not run: all tasks are back on the fair class then.
 // Nothing of it is pinned, so nothing can stay behind.
 //

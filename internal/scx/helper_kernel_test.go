@@ -66,14 +66,14 @@ func open(t *testing.T, o Options) *Scheduler {
 		}
 		t.Fatal(err)
 	}
-	t.Logf("open in %v, attached in %v at try %d: longest pause %v, %v as a baseline", time.Since(begin), s.Pause.Took, s.Tries, s.Pause.Longest, s.Pause.Baseline)
+	t.Logf("open in %v, attached in %v at try %d: longest stall %v, %v as a baseline", time.Since(begin), s.Stall.Took, s.Tries, s.Stall.Longest, s.Stall.Baseline)
 	t.Cleanup(func() {
 		if alive, err := s.Alive(); !alive || err != nil {
 			exit, _ := s.Exit()
 			t.Errorf("the scheduler has ended: %+v, %v", exit, err)
 		}
 		p, err := s.Close()
-		t.Logf("detached in %v: longest pause %v, %v as a baseline", p.Took, p.Longest, p.Baseline)
+		t.Logf("detached in %v: longest stall %v, %v as a baseline", p.Took, p.Longest, p.Baseline)
 		if err != nil {
 			t.Error(err)
 		}

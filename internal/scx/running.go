@@ -40,7 +40,7 @@ func Run(o *Object, most time.Duration) (*Running, error) {
 type Status struct {
 	State
 	Since time.Time `json:"since"`           // since when it is in force
-	Pause Pause     `json:"pause"`           // of the last change
+	Stall Stall     `json:"stall"`           // of the last change
 	Tries int       `json:"tries"`           // times that its load was tried
 	Ended string    `json:"ended,omitempty"` // why it is not in force any more
 	PID   int       `json:"pid"`             // of the process that loaded it; 0: not `plimsoll sched`
@@ -54,7 +54,7 @@ func (r *Running) Status() (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{State: state, Since: r.now.Since, Pause: r.now.Pause, Tries: r.now.Tries}
+	s := Status{State: state, Since: r.now.Since, Stall: r.now.Stall, Tries: r.now.Tries}
 	if state.State != enabled || state.Enabled != r.now.serial {
 		s.Ended = r.guard.why()
 	}
@@ -110,7 +110,7 @@ func (r *Running) exchange(o *Object, next, spare *Loaded, most time.Duration) e
 	defer r.mu.Unlock()
 	lower := raise(most)
 	old, refused := r.now, error(nil)
-	pause, err := during(func() error {
+	stall, err := during(func() error {
 		err := old.detach()
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func (r *Running) exchange(o *Object, next, spare *Loaded, most time.Duration) e
 		spare.Close()
 		return errors.Join(refused, fmt.Errorf("and the old scheduler %s is not in force any more: %w", old.Name, err))
 	}
-	r.now.Pause = pause
+	r.now.Stall = stall
 	r.guard = protect(r.now, most, time.Now().Add(probation), lower)
 	if refused != nil {
 		return fmt.Errorf("%w; the old scheduler %s is back in force", refused, old.Name)
@@ -139,7 +139,7 @@ func (r *Running) exchange(o *Object, next, spare *Loaded, most time.Duration) e
 }
 
 // Close removes the scheduler from the kernel.
-func (r *Running) Close() (Pause, error) {
+func (r *Running) Close() (Stall, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.guard.stop()

@@ -55,7 +55,7 @@ func TestSwap(t *testing.T) {
 	if err != nil || ops(t) != "plimsoll" {
 		t.Fatalf("%s is in force: %v", ops(t), err)
 	}
-	t.Logf("swap %v: longest pause %v, %v as a baseline", s.Pause.Took, s.Pause.Longest, s.Pause.Baseline)
+	t.Logf("swap %v: longest stall %v, %v as a baseline", s.Stall.Took, s.Stall.Longest, s.Stall.Baseline)
 	if _, err := h.Swap(object(t, scxtest.Refuse()), 0); err == nil || !strings.Contains(err.Error(), "plimsoll is back in force") || ops(t) != "plimsoll" {
 		t.Errorf("%s is in force: %v", ops(t), err)
 	}

@@ -200,7 +200,7 @@ func (s *Scheduler) close() error {
 }
 
 // Close removes the scheduler from the kernel.
-func (s *Scheduler) Close() (Pause, error) {
+func (s *Scheduler) Close() (Stall, error) {
 	p, err := s.Attachment.Close()
 	return p, errors.Join(err, s.close())
 }

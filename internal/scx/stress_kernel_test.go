@@ -92,10 +92,10 @@ func TestCycles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		longest = max(longest, a.Pause.Longest, p.Longest)
+		longest = max(longest, a.Stall.Longest, p.Longest)
 	}
 	gone(t)
-	t.Logf("longest pause of 100 changes: %v", longest)
+	t.Logf("longest stall of 100 changes: %v", longest)
 	for _, p := range load {
 		p.Stop() // they may have used up what a test's process may
 	}

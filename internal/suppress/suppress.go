@@ -1,17 +1,17 @@
 // Package suppress bounds what offline work uses.
 //
 // Problem: with a lower priority, offline work runs after online work but is not kept off the node: it still uses
-// cache, memory bandwidth and sibling threads, and no kernel knob keeps the node's use below a mark.
+// cache, memory bandwidth and sibling threads, and no kernel knob keeps the node's use below a threshold.
 //
-// Approach: offline groups together may use the mark less the use of all other tasks: the room. When the node's use
-// passes the mark they get quotas that sum up to the room. The room shrinks at once and grows by at most a tenth of the
+// Approach: offline groups together may use the threshold less the use of all other tasks: the room. When the node's use
+// passes the threshold they get quotas that sum up to the room. The room shrinks at once and grows by at most a tenth of the
 // node each second (the steps of Koordinator's koordlet, cpusuppress), and never falls below a minimum. The groups share
 // it evenly, up to their demand and their own limits: no quota exceeds the one of the group's owner. When the groups
 // have used little of the room for a while, the quotas are removed. The owner's burst is set to 0 with the first quota
-// and restored with the last: the kernel refuses a quota below the burst, and a burst would pass the mark. The groups
+// and restored with the last: the kernel refuses a quota below the burst, and a burst would pass the threshold. The groups
 // may be bound to CPUs instead (confine).
 //
-// Terminology: mark is cpuSuppressThresholdPercent of the CPUs, room the CPUs that offline work may use.
+// Terminology: threshold is cpuSuppressThresholdPercent of the CPUs, room the CPUs that offline work may use.
 //
 // Known limits: a rise of the use is seen a second later. On v1 the kernel refuses a quota below that of a child group;
 // the refusal is reported.
@@ -88,12 +88,12 @@ func (s *State) Decide(now time.Time, ask strategy.Suppress, l Load) []plan.Inte
 
 // advance adapts the room to the load of one second.
 func (s *State) advance(now time.Time, ask strategy.Suppress, l Load) {
-	mark := l.CPUs * float64(ask.ThresholdPercent) / 100
+	threshold := l.CPUs * float64(ask.ThresholdPercent) / 100
 	least := l.CPUs * float64(ask.MinPercent) / 100
 	used := offlineUse(l)
-	left := math.Max(least, mark-math.Max(0, l.Used-used))
+	left := math.Max(least, threshold-math.Max(0, l.Used-used))
 	switch {
-	case !s.on && l.Used > mark:
+	case !s.on && l.Used > threshold:
 		s.on, s.room, s.modest = true, math.Min(left, l.CPUs), now
 	case !s.on:
 		return

@@ -65,7 +65,7 @@ func TestSuppress(t *testing.T) {
 	p := newPress(1)
 	for i, x := range []struct{ online, want, room float64 }{
 		{1, 3, math.Inf(1)}, {1, 3, math.Inf(1)}, // 40 %: nobody is bounded
-		{1, 9, math.Inf(1)}, {1, 9, 5.5}, // past the mark: seen in the next second, at 65 % less what others use
+		{1, 9, math.Inf(1)}, {1, 9, 5.5}, // past the threshold: seen in the next second, at 65 % less what others use
 		{4, 9, 2.5},                                        // others want more: at once
 		{1, 9, 3.5}, {1, 9, 4.5}, {1, 9, 5.5}, {1, 9, 5.5}, // and back a tenth of the node a second
 		{9, 9, 0.5}, {9, 9, 0.5}, // never below the minimum of 5 %

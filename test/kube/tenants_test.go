@@ -11,7 +11,7 @@ import (
 func (d *desk) tenants(text string) {
 	d.Helper()
 	configMap(d.T, "koordinator-system", "ack-slo-pod-config", map[string]string{"plimsoll-tenants": text})
-	time.Sleep(reaction) // the annotation that will be clamped comes by another watch
+	time.Sleep(reaction) // the annotation that will be cut comes by another watch
 }
 
 // TestBoundsOfTheAdministrator: an annotation of a pod gets no more than the administrator allows, by each of the bounds, live,

@@ -78,8 +78,8 @@ func TestAwaitedLimitIsNotMissed(t *testing.T) {
 	}
 }
 
-// TestClampsAreBounded: whoever makes pods chooses how many ask for too much, and not how long the status is.
-func TestClampsAreBounded(t *testing.T) {
+// TestCutsAreBounded: whoever makes pods chooses how many ask for too much, and not how long the status is.
+func TestCutsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	const pods = 300
 	var groups []workload.Pod
@@ -95,10 +95,10 @@ func TestClampsAreBounded(t *testing.T) {
 	w.given(objects...)
 	w.pod(0)
 	s := w.d.Status()
-	if s.ClampedNow != pods || len(s.Clamped) != mostListed {
-		t.Fatalf("%d of %d", len(s.Clamped), s.ClampedNow)
+	if s.CutsNow != pods || len(s.Cuts) != mostListed {
+		t.Fatalf("%d of %d", len(s.Cuts), s.CutsNow)
 	}
-	if s.Clamped[0].Object != "Pod default/web000" {
-		t.Errorf("the first is %v", s.Clamped[0])
+	if s.Cuts[0].Object != "Pod default/web000" {
+		t.Errorf("the first is %v", s.Cuts[0])
 	}
 }

@@ -21,7 +21,7 @@ type snapshot struct {
 	shown   []workload.Pod
 	awaited map[string]bool // groups in which a limit is to come: none was there
 	matched int             // pods that have a group and that the API server listed
-	clamped []config.Clamp  // what pods ask for in vain
+	cuts    []config.Cut    // what pods ask for in vain
 }
 
 // Pods are the groups' containers with what Kubernetes says about them. The same slice is given again until something
@@ -41,7 +41,7 @@ func (d *Discoverer) Pods() ([]workload.Pod, error) {
 	if last != nil && slices.EqualFunc(shown, last, workload.Pod.Equal) {
 		shown = last
 	}
-	d.change(func() { d.snapshot = snapshot{groups, shown, o.awaited, o.matched, o.clamped} })
+	d.change(func() { d.snapshot = snapshot{groups, shown, o.awaited, o.matched, o.cuts} })
 	return shown, err
 }
 
@@ -82,7 +82,7 @@ type overlay struct {
 
 	awaited map[string]bool
 	matched int
-	clamped []config.Clamp
+	cuts    []config.Cut
 }
 
 // lay lays what is known over the groups.
@@ -107,7 +107,7 @@ func (o *overlay) lay(base []workload.Pod) []workload.Pod {
 		o.matched++
 		o.layPod(&all[i], known)
 	}
-	slices.SortStableFunc(o.clamped, func(a, b config.Clamp) int {
+	slices.SortStableFunc(o.cuts, func(a, b config.Cut) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Field, b.Field))
 	})
 	return all
@@ -132,12 +132,12 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 		p.Declared = o.declared(p.Declared, p.Path, known, known.limit)
 	}
 	asked, resizes := known.asked(), o.resizes(p, known)
-	first := len(o.clamped)
+	first := len(o.cuts)
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		c.Paused = c.Paused || resizes
 		given := o.config.Pod("Pod "+known.name(), o.config.Container(c.Strategy, o.labels), asked)
-		o.clamp(known, first, given.Clamped)
+		o.cut(known, first, given.Cuts)
 		c.Strategy = given.Strategy
 		if config.OptsOut(known.annotations[config.ReceiptsAnnotation]) {
 			c.Strategy.Receipts = 0
@@ -147,9 +147,9 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 		}
 		c.QOS = c.Class.QOS(o.node.Colocation)
 		if c.Class == workload.ClassLS {
-			var cut []config.Clamp
+			var cut []config.Cut
 			c.QOS, cut = config.QOSOf("Pod "+known.name(), c.QOS, known.qos)
-			o.clamp(known, first, cut)
+			o.cut(known, first, cut)
 		}
 		if given.Exclusive != workload.ExclusiveByClass {
 			c.Exclusive = given.Exclusive
@@ -213,11 +213,11 @@ func (o *overlay) resizes(p *workload.Pod, known *pod) bool {
 	return true
 }
 
-// clamp keeps what a pod asks for in vain, and reports it by Events, each once. The pod's own begin at first.
-func (o *overlay) clamp(p *pod, first int, list []config.Clamp) {
+// cut keeps what a pod asks for in vain, and reports it by Events, each once. The pod's own begin at first.
+func (o *overlay) cut(p *pod, first int, list []config.Cut) {
 	for _, c := range list {
-		if !slices.Contains(o.clamped[first:], c) { // of each container the same
-			o.clamped = append(o.clamped, c)
+		if !slices.Contains(o.cuts[first:], c) { // of each container the same
+			o.cuts = append(o.cuts, c)
 			o.d.events.warn(p.about, reasonCut, c.String())
 		}
 	}

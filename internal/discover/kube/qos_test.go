@@ -52,8 +52,8 @@ func TestQOSAboveTheClassIsShown(t *testing.T) {
 	if got := w.pod(0).Containers[0].QOS.Rank(); got != strategy.Neutral {
 		t.Errorf("the pod is %s", got)
 	}
-	want := []config.Clamp{{Object: "Pod default/web", Key: config.QOSAnnotation, Asked: "online (2)", Given: "neutral (0)", Bound: "what its class gets"}}
-	if diff := cmp.Diff(want, w.d.Status().Clamped); diff != "" {
+	want := []config.Cut{{Object: "Pod default/web", Key: config.QOSAnnotation, Asked: "online (2)", Given: "neutral (0)", Bound: "what its class gets"}}
+	if diff := cmp.Diff(want, w.d.Status().Cuts); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"CPUBurstCut Pod default/web " + want[0].String()}, w.waiting()); diff != "" {

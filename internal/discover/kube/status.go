@@ -20,9 +20,9 @@ type Status struct {
 	Rejected      []*config.Rejected
 	RejectedNow   int
 	RejectedTotal int64 // since the start
-	// Clamped is what pods ask for in vain, because of bounds that are not their own: the first of ClampedNow.
-	Clamped       []config.Clamp
-	ClampedNow    int
+	// Cuts is what pods ask for in vain, because of bounds that are not their own: the first of CutsNow.
+	Cuts          []config.Cut
+	CutsNow       int
 	EventsDropped int64 // since the start: Events that were not made, because there were too many
 }
 
@@ -41,10 +41,10 @@ func (d *Discoverer) Status() Status {
 		s.ConfigMaps = append(s.ConfigMaps, ConfigMapRead{n, d.maps[n] != nil})
 	}
 	s.Pods, s.Matched, s.Ready, s.RejectedTotal, s.Rejected = len(d.pods), d.matched, d.ready(), d.rejected, d.rejections()
-	clamped := d.clamped // never written to
+	cuts := d.cuts // never written to
 	d.mu.Unlock()
 	s.RejectedNow, s.Rejected = len(s.Rejected), first(s.Rejected)
-	s.ClampedNow, s.Clamped = len(clamped), clamped[:min(len(clamped), mostListed)]
+	s.CutsNow, s.Cuts = len(cuts), cuts[:min(len(cuts), mostListed)]
 	if fault != nil {
 		s.Fault = fault.Error()
 	}

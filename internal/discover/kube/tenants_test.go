@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestClampsAreShown: what a pod asks for in vain is in the status as long as it asks, and an Event on the pod says it once.
-func TestClampsAreShown(t *testing.T) {
+// TestCutsAreShown: what a pod asks for in vain is in the status as long as it asks, and an Event on the pod says it once.
+func TestCutsAreShown(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a", "b"))
 	pod := web(`{"policy": "auto", "cfsQuotaBurstPercent": 900}`)
@@ -26,10 +26,10 @@ func TestClampsAreShown(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	const bound, fence = "what the pod has without its annotation", "the namespace is not in exclusiveNamespaces"
-	want := []config.Clamp{{Object: "Pod default/web", Key: "alibabacloud.com/qosClass", Asked: "LSR", Given: "LS without burst", Bound: fence},
+	want := []config.Cut{{Object: "Pod default/web", Key: "alibabacloud.com/qosClass", Asked: "LSR", Given: "LS without burst", Bound: fence},
 		{Object: "Pod default/web", Key: "koordinator.sh/cpuBurst", Field: "cfsQuotaBurstPercent", Asked: "900", Given: "300", Bound: bound},
 		{Object: "Pod default/web", Key: "plimsoll/exclusive", Asked: "true", Given: "no exclusive CPUs", Bound: fence}}
-	if diff := cmp.Diff(want, w.d.Status().Clamped); diff != "" {
+	if diff := cmp.Diff(want, w.d.Status().Cuts); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	var events []string
@@ -49,8 +49,8 @@ func TestClampsAreShown(t *testing.T) {
 	if c.Strategy.CFSQuotaBurstPercent != 900 || c.Strategy.Policy != strategy.Auto || c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveYes {
 		t.Errorf("allowed: %+v", c)
 	}
-	if left := w.d.Status().Clamped; len(left) != 0 {
-		t.Errorf("allowed, and clamped is still %v", left)
+	if left := w.d.Status().Cuts; len(left) != 0 {
+		t.Errorf("allowed, and cuts are still %v", left)
 	}
 }
 
@@ -68,8 +68,8 @@ func TestTenantsOfTheNodesFile(t *testing.T) {
 		if got := w.pod(0).Containers[0].Strategy.CFSQuotaBurstPercent; got != want || node.Extra.PerNode.CPUs != 2 {
 			t.Errorf("%s: %d, want %d; %+v", text, got, want, node.Extra)
 		}
-		if clamped := w.d.Status().Clamped; len(clamped) != 1 || clamped[0].Given != fmt.Sprint(want) {
-			t.Errorf("%s: clamped %v", text, clamped)
+		if cuts := w.d.Status().Cuts; len(cuts) != 1 || cuts[0].Given != fmt.Sprint(want) {
+			t.Errorf("%s: cuts %v", text, cuts)
 		}
 	}
 }
@@ -98,8 +98,8 @@ func TestOnlyInitContainersAreLimited(t *testing.T) {
 		pod.Spec.Containers[i].Resources.Limits = nil
 	}
 	w.given(node(nil), pod)
-	if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.None || len(w.d.Status().Clamped) != 1 {
-		t.Errorf("%+v, clamped %v", c.Strategy, w.d.Status().Clamped)
+	if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.None || len(w.d.Status().Cuts) != 1 {
+		t.Errorf("%+v, cuts %v", c.Strategy, w.d.Status().Cuts)
 	}
 }
 

@@ -35,7 +35,7 @@ func Keep(stateDir string, o *scx.Object, most time.Duration, signals <-chan os.
 	if err != nil {
 		return errors.Join(err, discard(h))
 	}
-	fmt.Fprintf(out, "%s is in force: %s\n", status.Ops, Pause(status.Pause))
+	fmt.Fprintf(out, "%s is in force: %s\n", status.Ops, Stall(status.Stall))
 	for tick := time.NewTicker(500 * time.Millisecond); ; {
 		select {
 		case <-signals:
@@ -48,7 +48,7 @@ func Keep(stateDir string, o *scx.Object, most time.Duration, signals <-chan os.
 		}
 		p, err := h.Close()
 		if err == nil {
-			fmt.Fprintf(out, "taken out: %s\n", Pause(p))
+			fmt.Fprintf(out, "taken out: %s\n", Stall(p))
 		}
 		return err
 	}
@@ -73,10 +73,10 @@ func discard(h *scx.Running) error {
 	return err
 }
 
-// Pause says how long a change took.
-func Pause(p scx.Pause) string {
+// Stall says how long a change took.
+func Stall(p scx.Stall) string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-	return fmt.Sprintf("it took %v, and the longest pause of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Baseline))
+	return fmt.Sprintf("it took %v, and the longest stall of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Baseline))
 }
 
 // explain adds what can be done.

@@ -162,7 +162,7 @@ func (s ownScheduler) Changed() []uint64 {
 	return groups
 }
 
-func (s ownScheduler) Pause() time.Duration { return s.Scheduler.Pause.Longest }
+func (s ownScheduler) Stall() time.Duration { return s.Scheduler.Stall.Longest }
 
 func (s ownScheduler) Close() error {
 	_, err := s.Scheduler.Close()

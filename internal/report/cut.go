@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Clamp is what a pod or a container asks for and does not get, because of a bound that is not its own. Nothing is
+// Cut is what a pod or a container asks for and does not get, because of a bound that is not its own. Nothing is
 // wrong.
-type Clamp struct {
+type Cut struct {
 	Object string `json:"object"`          // such as `Pod default/web`, or a container's name
 	Key    string `json:"key"`             // the annotation, the label, or `CPUs above the limit`
 	Field  string `json:"field,omitempty"` // of the annotation
@@ -21,22 +21,22 @@ type Clamp struct {
 
 // Who may write annotations chooses how many there are.
 const (
-	mostClamped = 200 // that a status has
-	mostInText  = 20
+	mostCuts   = 200 // that a status has
+	mostInText = 20
 )
 
-// AddClamps adds to what is clamped: a list, which is a part of this many. A status keeps the first of all.
-func (s *Status) AddClamps(list []Clamp, now int) {
-	s.ClampedNow += now
-	s.Clamped = append(s.Clamped, list...)
-	slices.SortFunc(s.Clamped, func(a, b Clamp) int {
+// AddCuts adds to the requests that are cut: a list, which is a part of this many. A status keeps the first of all.
+func (s *Status) AddCuts(list []Cut, now int) {
+	s.CutsNow += now
+	s.Cuts = append(s.Cuts, list...)
+	slices.SortFunc(s.Cuts, func(a, b Cut) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Bound, b.Bound))
 	})
-	s.Clamped = s.Clamped[:min(len(s.Clamped), mostClamped)]
+	s.Cuts = s.Cuts[:min(len(s.Cuts), mostCuts)]
 }
 
 // line is "Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 500 asked, 300 given: ...".
-func (c Clamp) line() string {
+func (c Cut) line() string {
 	text := c.Object + ": " + c.Key + ": "
 	if c.Field != "" {
 		text += c.Field + ": "
@@ -44,21 +44,21 @@ func (c Clamp) line() string {
 	return fmt.Sprintf("%s%s asked, %s given: %s", text, c.Asked, c.Given, c.Bound)
 }
 
-func (s Status) clamps(p *page) {
-	if len(s.Clamped) == 0 {
+func (s Status) cuts(p *page) {
+	if len(s.Cuts) == 0 {
 		return
 	}
-	p.printf("\nclamped:\n")
-	for i, c := range s.Clamped {
+	p.printf("\ncut:\n")
+	for i, c := range s.Cuts {
 		if i == mostInText {
-			p.printf("  %d more (hint: `plimsoll status --json` lists the first %d in clamped)\n", s.ClampedNow-mostInText, mostClamped)
+			p.printf("  %d more (hint: `plimsoll status --json` lists the first %d in cuts)\n", s.CutsNow-mostInText, mostCuts)
 			break
 		}
 		p.printf("  %s\n", Printable(c.line()))
 	}
 }
 
-func clampMetrics() []metric[Status] {
-	const help = "Number of requests of pods and containers that a bound of an administrator clamps or refuses."
-	return []metric[Status]{gauge("clamped", help, nil, func(s Status) float64 { return float64(s.ClampedNow) })}
+func cutMetrics() []metric[Status] {
+	const help = "Number of requests of pods and containers that a bound of an administrator cuts or refuses."
+	return []metric[Status]{gauge("cut_requests", help, nil, func(s Status) float64 { return float64(s.CutsNow) })}
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pause is how long no task ran while the scheduler was changed, seen by a thread on each CPU that wakes every
+// Stall is how long no task ran while the scheduler was changed, seen by a thread on each CPU that wakes every
 // millisecond: the longest time that one of them came late.
-type Pause struct {
+type Stall struct {
 	Took     time.Duration `json:"took"`     // the change, from call to return
 	Longest  time.Duration `json:"longest"`  // the longest delay of a thread that wakes every millisecond, while the change took place
 	Baseline time.Duration `json:"baseline"` // the same over the 50 ms before, as a measure of what is usual here
@@ -24,16 +24,16 @@ const (
 	after    = 20 * time.Millisecond // a delayed thread is seen when it runs again
 )
 
-// during runs a change and measures the pause.
-func during(change func() error) (Pause, error) {
+// during runs a change and measures the stall.
+func during(change func() error) (Stall, error) {
 	var w watch
 	stop, err := w.start()
 	if err != nil {
-		return Pause{}, errors.Join(err, change())
+		return Stall{}, errors.Join(err, change())
 	}
 	defer stop()
 	time.Sleep(baseline)
-	p := Pause{Baseline: w.take()}
+	p := Stall{Baseline: w.take()}
 	begin := time.Now()
 	err = change()
 	p.Took = time.Since(begin)
