@@ -138,6 +138,24 @@ func parse(args []string) (*settings, error) {
 	return s, frame.Parse("hostile", s, args)
 }
 
+// TestMountsOfItsOwn: the bench starts again in a mount namespace before it measures, and once; a worker does not.
+func TestMountsOfItsOwn(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		args []string
+		part bool
+	}{{"", nil, true}, {"1", nil, false}, {"1", []string{"-worker", "0"}, true}} {
+		t.Setenv(isolated, c.env)
+		s, err := parse(c.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Part() != nil; got != c.part {
+			t.Errorf("%q, %q: a part: %v", c.env, c.args, got)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	if s, err := parse([]string{"-only", "status,log", "-seconds", "2"}); err != nil || len(s.only) != 2 || s.Job.Worker >= 0 || s.span != 2*time.Second {
 		t.Errorf("%+v, %v", s, err)

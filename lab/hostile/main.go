@@ -20,10 +20,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -79,8 +79,10 @@ func (s *settings) Check() error {
 	return errors.Join(frame.Within("-seconds", s.span, time.Second, 10*time.Minute), s.Job.Check())
 }
 
-// Part is a worker, where this process is one.
-func (s *settings) Part() func() error { return s.Job.Part() }
-
-// Before gives this process mounts of its own.
-func (s *settings) Before(context.Context) (done bool, err error) { return false, isolate() }
+// Part is a worker, where this process is one, or else starts this program again with mounts of its own.
+func (s *settings) Part() func() error {
+	if part := s.Job.Part(); part != nil || os.Getenv(isolated) != "" {
+		return part
+	}
+	return isolate
+}
