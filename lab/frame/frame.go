@@ -72,6 +72,9 @@ type Findings interface{ WriteText(page *bytes.Buffer) }
 //	Chart() *figure.Canvas                     the picture that -svg asks for
 //	Aims() []experiment.Figure                 what was measured beside the aims; one that was missed fails with -strict
 //	Failed() error                             why the result is a failure in any case
+//
+// A Figure has a number and bounds, of which 0 is none. Aims that are words, or that nothing at all is lost, are for Failed
+// (lab/hostile, lab/soak).
 type Experiment[R Findings] interface {
 	common() *Settings
 	// Flags declares the flags of the experiment. The settings hold the defaults.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +45,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 	}
 	f.Undo(b.jobs.Stop)
 	frame.Check(b.jobs.Prepare(s.Job)())
-	r = &result{settings: s, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
+	r = &result{settings: s, Machine: f.Machine(), Seconds: s.span.Seconds()}
 	for _, c := range conditions() {
 		if len(s.only) > 0 && !slices.Contains(s.only, c.name) {
 			continue

@@ -22,9 +22,8 @@ const (
 // result is what was measured.
 type result struct {
 	*settings
+	frame.Machine
 	Seconds float64 `json:"seconds"`
-	CPUs    int     `json:"cpus"`
-	Cgroup  string  `json:"cgroup"`
 	Rows    []row   `json:"conditions"`
 }
 

@@ -70,8 +70,7 @@ type run struct {
 
 // result is what was measured.
 type result struct {
-	Kernel string  `json:"kernel"`
-	Cgroup string  `json:"cgroup"`
+	frame.Machine
 	Limit  float64 `json:"limit_cpus"`
 	Work   float64 `json:"work_ms"`
 	Rounds int     `json:"rounds"`
@@ -95,7 +94,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		x.Mode = mode
 		return x
 	}, func(x run) string { return fmt.Sprintf("%-18s %4.0f ms", x.Mode, experiment.Milliseconds(x.Took)) })
-	return &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Rounds: s.rounds,
+	return &result{Machine: b.Machine(), Limit: s.limit, Rounds: s.rounds,
 		Work: experiment.Milliseconds(s.work), Runs: runs}, nil
 }
 

@@ -25,7 +25,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -89,8 +88,8 @@ type bench struct {
 // Measure runs both scenarios.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	b := &bench{Bench: f, settings: s, fleet: frame.NewJobs(f.Groups, s.groups, s.job.Quota)}
-	r := &result{Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed,
-		CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
+	r := &result{Machine: f.Machine(), Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy,
+		Seed: s.job.Seed}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
 			b.offline = f.Offline()

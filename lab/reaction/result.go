@@ -27,14 +27,13 @@ const foreseen = 20 * time.Millisecond
 
 // result is what was measured.
 type result struct {
+	frame.Machine
 	Groups    int             `json:"groups"`
 	Quota     time.Duration   `json:"quota_ns"`
 	Every     time.Duration   `json:"every_ns"` // between two jobs of a group
 	Seconds   float64         `json:"seconds"`
 	Policy    strategy.Policy `json:"policy"`
 	Seed      uint64          `json:"seed"`
-	CPUs      int             `json:"cpus"`
-	Cgroup    string          `json:"cgroup"`
 	Behind    bool            `json:"cpu_idle"` // the offline work of the full machine is kept behind
 	Scenarios []scenario      `json:"scenarios"`
 }

@@ -84,15 +84,14 @@ type row struct {
 }
 
 type result struct {
-	Kernel string  `json:"kernel"`
-	Cgroup string  `json:"cgroup"`
-	Limit  float64 `json:"limit_cpus"`
-	Rows   []row   `json:"rows"`
+	frame.Machine
+	Limit float64 `json:"limit_cpus"`
+	Rows  []row   `json:"rows"`
 }
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
-	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit}
+	r := &result{Machine: b.Machine(), Limit: s.limit}
 	limited := experiment.Limited(s.limit)
 	for _, kind := range kinds() {
 		group, x := frame.Must(b.Add(kind)), row{Kind: kind}

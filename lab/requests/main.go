@@ -95,14 +95,13 @@ type quantiles struct {
 }
 
 type result struct {
-	Kernel string `json:"kernel"`
-	Cgroup string `json:"cgroup"`
-	Rows   []row  `json:"rows"`
+	frame.Machine
+	Rows []row `json:"rows"`
 }
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
-	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String()}
+	r := &result{Machine: b.Machine()}
 	for i, one := range frame.Must(servers(b)) {
 		if s.only != "" && s.only != one.name {
 			continue

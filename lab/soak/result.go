@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -12,16 +11,16 @@ import (
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
+	"plimsoll/lab/frame"
 )
 
 // result is what was measured.
 type result struct {
+	frame.Machine
 	Containers   int             `json:"containers"`
 	Groups       int             `json:"groups"` // pods and containers
 	Seconds      float64         `json:"seconds"`
 	Seed         uint64          `json:"seed"`
-	CPUs         int             `json:"cpus"`
-	Cgroup       string          `json:"cgroup"`
 	Owner        counts          `json:"owner"`
 	Flaps        int64           `json:"api_failures"`
 	Kills        int64           `json:"kills"`
@@ -53,10 +52,6 @@ type aim struct {
 	Have string `json:"have"`
 	Want string `json:"want"`
 	Met  bool   `json:"met"`
-}
-
-func newResult(s *settings, cgroup string) *result {
-	return &result{Containers: s.containers, Seconds: s.span.Seconds(), Seed: s.seed, CPUs: runtime.NumCPU(), Cgroup: cgroup}
 }
 
 // count adds up what the agents have done.

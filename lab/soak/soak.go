@@ -40,7 +40,8 @@ type soak struct {
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
-	k := &soak{Bench: f, settings: s, maps: map[ebpf.MapID]bool{}, suspects: map[string]int{}, result: newResult(s, f.Tree().Version().String())}
+	k := &soak{Bench: f, settings: s, maps: map[ebpf.MapID]bool{}, suspects: map[string]int{},
+		result: &result{Machine: f.Machine(), Containers: s.containers, Seconds: s.span.Seconds(), Seed: s.seed}}
 	if err := k.prepare(ctx); err != nil {
 		return nil, err
 	}
