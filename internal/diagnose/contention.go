@@ -19,8 +19,8 @@ import (
 //
 // It lies in [0, 1] for any number of threads and CPUs. Two threads of two groups on one CPU have 0.5: each runs for one half
 // of the time and waits for the other half. A group that only its own limit throttles has 0: a throttled thread is in neither
-// sum, so that a limit does not dilute the figure either. Work of a contention c takes 1 / (1-c) times as long as on CPUs of
-// its own.
+// sum, so that a limit does not dilute the figure either. Work of a contention c takes 1 / (1-c) times as long as on CPUs that
+// nobody else uses.
 //
 // Other groups are all that are not the container: containers of the same pod, services of the node, threads of the kernel.
 // The caller leaves out offline containers as waiters. They are to stand back, and would keep the figure high on a node where
