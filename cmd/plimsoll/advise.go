@@ -39,7 +39,7 @@ func adviseCommand(g *globals) *cobra.Command {
 containers fit, whether a burst is enough or the limit must rise, and how sure that is.
 
 One recording: the node has --cgroups containers like it. Several: they take turns. --live records the containers of this
-node first, or those that are named, each with its own limit. FILE is of ` + "`plimsoll record`" + `, or of the flight recorder (.parquet), of
+node first, or those that are named, each with its own limit. FILE is of ` + "`plimsoll record`" + `, or of the record (.parquet), of
 which all files together are one recording of all containers.`,
 		Example: `  plimsoll advise web.npy --limit 0.5 --cgroups 10
   plimsoll advise /var/lib/plimsoll/*.parquet

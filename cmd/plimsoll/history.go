@@ -29,8 +29,8 @@ func historyCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [CONTAINER]",
 		Short: "Show from the record what containers did: per minute use, peak, time lost, refills",
-		Long: `Show what the flight recorder has of a time: for each container how much CPU it used, the most in one period, the wall
-time lost to throttling, and refills; with CONTAINER the same for each minute. CONTAINER is a name as in ` + "`plimsoll status`" + `,
+		Long: `Show what the record has of a time: for each container how much CPU it used, the most in one period, the wall time
+lost to throttling, and refills; with CONTAINER the same for each minute. CONTAINER is a name as in ` + "`plimsoll status`" + `,
 a part of one, a container's ID or the path of a control group.
 
 --from and --to are a time of today (03:12), a time with a date ("2026-11-25 03:12"), RFC 3339, or how long ago (90m). They

@@ -86,7 +86,7 @@ func simulateDataCommand() *cobra.Command {
 		Short: "recorded demand (`plimsoll record`)",
 		Long: `Each container replays a recording; with more containers than recordings they take turns. Containers that were recorded
 together, in one file, are replayed together, so what their demands have to do with each other is kept. The quota is
-the node's CPUs / --cgroups, or --limit. FILE is of ` + "`plimsoll record`" + `, or of the flight recorder (.parquet), of which all files together
+the node's CPUs / --cgroups, or --limit. FILE is of ` + "`plimsoll record`" + `, or of the record (.parquet), of which all files together
 are one recording of all containers.`,
 		Example: "  plimsoll simulate data web.npy --cgroups 10 --burst 200%\n  plimsoll simulate data a.npy b.npy --cgroups 12 --limit 0.5 --cpus 8\n" +
 			"  plimsoll simulate data /var/lib/plimsoll/*.parquet --burst 100%",

@@ -2,7 +2,7 @@ package report
 
 import "fmt"
 
-// Flight is the state of the flight recorder, which keeps the periods of all containers on disk.
+// Flight is the state of the record, which keeps the periods of all containers on disk.
 type Flight struct {
 	Dir     string `json:"dir"`             // the folder
 	Files   int    `json:"files"`           // how many files
@@ -28,13 +28,13 @@ func (f Flight) line() string {
 
 func flightMetrics() []metric[Flight] {
 	return []metric[Flight]{
-		gauge("record_bytes", "Size of the flight recorder's files.", nil, func(f Flight) float64 { return float64(f.Bytes) }),
-		gauge("record_files", "Number of the flight recorder's files.", nil, func(f Flight) float64 { return float64(f.Files) }),
-		gauge("record_ok", "1 while the flight recorder writes.", nil, func(f Flight) float64 { return bit(f.Fault == "") }),
-		counter("record_written_periods_total", "Periods of containers that the flight recorder wrote.", nil, func(f Flight) float64 { return float64(f.Written) }),
-		counter("record_dropped_periods_total", "Periods of containers that the flight recorder did not write, because the disk was full, failed or was too slow.", nil,
+		gauge("record_bytes", "Size of the record's files.", nil, func(f Flight) float64 { return float64(f.Bytes) }),
+		gauge("record_files", "Number of the record's files.", nil, func(f Flight) float64 { return float64(f.Files) }),
+		gauge("record_ok", "1 while the record is written.", nil, func(f Flight) float64 { return bit(f.Fault == "") }),
+		counter("record_written_periods_total", "Periods of containers that were written to the record.", nil, func(f Flight) float64 { return float64(f.Written) }),
+		counter("record_dropped_periods_total", "Periods of containers that are not in the record, because the disk was full, failed or was too slow.", nil,
 			func(f Flight) float64 { return float64(f.Dropped) }),
-		counter("record_lost_periods_total", "Periods of containers for which the ring between the kernel and the flight recorder had no room.", nil,
+		counter("record_lost_periods_total", "Periods of containers for which the ring between the kernel and the agent had no room.", nil,
 			func(f Flight) float64 { return float64(f.Lost) }),
 	}
 }

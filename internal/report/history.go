@@ -10,7 +10,7 @@ import (
 // HistorySchema names the format of `plimsoll history --json`. Fields are added, never renamed, within a version.
 const HistorySchema = "plimsoll.history/v1"
 
-// History is what the flight recorder has of a time.
+// History is what the record has of a time.
 type History struct {
 	Schema     string             `json:"schema"`
 	From       time.Time          `json:"from"`       // the begin of the time
