@@ -14,7 +14,7 @@ func pauseCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause CONTAINER",
 		Short: "Keep a container at its limit for a while, for a load test",
-		Long: `Hold a container at its limit for a while: a load test then measures what the limit alone gives.
+		Long: `Keep a container at its limit for a while: a load test then measures what the limit alone gives.
 
 ` + containerForms + `.`,
 		Example: "  plimsoll pause default/web/nginx --for 30m\n  plimsoll resume default/web/nginx",
