@@ -111,7 +111,7 @@ func (c *Client) Resume(ctx context.Context) error {
 // Pause keeps a container at its limit for d; 0 ends a pause. report.Find finds the container by its name.
 func (c *Client) Pause(ctx context.Context, container string, d time.Duration) (Target, error) {
 	var t Target
-	err := c.call(ctx, http.MethodPost, "pause", pauseRequest{container, duration(d)}, &t)
+	err := c.call(ctx, http.MethodPost, "pause", targetRequest{container, duration(d)}, &t)
 	return t, err
 }
 
@@ -119,7 +119,7 @@ func (c *Client) Pause(ctx context.Context, container string, d time.Duration) (
 // by its name.
 func (c *Client) Release(ctx context.Context, cgroup string, d time.Duration) (Released, error) {
 	var r Released
-	err := c.call(ctx, http.MethodPost, "release", releaseRequest{cgroup, duration(d)}, &r)
+	err := c.call(ctx, http.MethodPost, "release", targetRequest{cgroup, duration(d)}, &r)
 	return r, err
 }
 

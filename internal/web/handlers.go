@@ -124,7 +124,7 @@ func (s *Server) resume(ctx context.Context, _ struct{}) (any, error) {
 	return struct{}{}, s.agent.Resume(ctx)
 }
 
-func (s *Server) pause(ctx context.Context, q pauseRequest) (any, error) {
+func (s *Server) pause(ctx context.Context, q targetRequest) (any, error) {
 	t, err := s.target(ctx, q.Container, q.For)
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (s *Server) pause(ctx context.Context, q pauseRequest) (any, error) {
 	return t, s.agent.Pause(ctx, t.Cgroup, time.Duration(q.For))
 }
 
-func (s *Server) release(ctx context.Context, q releaseRequest) (any, error) {
-	t, err := s.target(ctx, q.Cgroup, q.For)
+func (s *Server) release(ctx context.Context, q targetRequest) (any, error) {
+	t, err := s.target(ctx, q.Container, q.For)
 	if err != nil {
 		return nil, err
 	}

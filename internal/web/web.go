@@ -83,13 +83,9 @@ type (
 		Restore bool   `json:"restore"`
 		Reason  string `json:"reason"`
 	}
-	pauseRequest struct {
+	targetRequest struct {
 		Container string   `json:"container"`
 		For       duration `json:"for"`
-	}
-	releaseRequest struct {
-		Cgroup string   `json:"cgroup"`
-		For    duration `json:"for"`
 	}
 )
 

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -162,7 +164,7 @@ func TestNobodySteersOverTCP(t *testing.T) {
 	a := &fake{status: healthy()}
 	url, _ := open(t, a, nil)
 	for _, call := range []string{"hold", "retire", "resume", "pause", "release", "status"} {
-		res, err := http.Post(url+"/api/v1/"+call, "application/json", strings.NewReader(`{"container":"/lab/a","cgroup":"/lab/a"}`))
+		res, err := http.Post(url+"/api/v1/"+call, "application/json", strings.NewReader(`{"container":"/lab/a"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,6 +179,25 @@ func TestNobodySteersOverTCP(t *testing.T) {
 	}
 	if len(a.calls) > 0 {
 		t.Errorf("the agent was steered: %v", a.calls)
+	}
+}
+
+// TestDocumentedBodies: the control socket takes the bodies that docs/REFERENCE.md shows.
+func TestDocumentedBodies(t *testing.T) {
+	_, c := open(t, &fake{status: healthy()}, nil)
+	doc, err := os.ReadFile("../../docs/REFERENCE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("`POST /api/v1/(\\w+)` \\| control socket \\| `(.*)` \\|").FindAllStringSubmatch(string(doc), -1)
+	for _, row := range rows {
+		var answer any
+		if err := c.call(t.Context(), http.MethodPost, row[1], json.RawMessage(row[2]), &answer); err != nil {
+			t.Errorf("%s %s: %v", row[1], row[2], err)
+		}
+	}
+	if len(rows) < 3 {
+		t.Errorf("only %d bodies", len(rows))
 	}
 }
 
