@@ -27,6 +27,7 @@
 // The kernel refuses a quota below the burst, and on v1 a pod's quota below that of one of its containers. So a pod
 // with a container that is resized stays at its limits, without bursts, from the change of its spec until the status
 // confirms the resize. Only the status declares the new limit: the same value in the group may be a raise by the agent.
+// The limit that a pod has for all its containers together is read back from the group by the kubelet itself: ownLimit.
 // A size that the kubelet has deferred or refused does not count.
 //
 // # Known limits

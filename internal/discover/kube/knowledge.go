@@ -21,7 +21,11 @@ const (
 // putPod stores a new or changed pod. Its annotations and labels are parsed again only when they changed, so that a
 // fault is counted once.
 func (d *Discoverer) putPod(o *corev1.Pod) {
-	p := newPod(o)
+	var own course
+	if last := d.pods[string(o.UID)]; last != nil {
+		own = last.own
+	}
+	p := newPod(o, own)
 	d.judge(p)
 	last := d.pods[p.key()]
 	old := false

@@ -87,33 +87,44 @@ func sizesOf(o *corev1.Pod) map[string]size {
 
 // podSize is the limit that the kubelet writes to the pod's group, 0 for none, and what the pod has reserved
 // (ResourceConfigForPod; k8s.io/component-helpers/resource, PodLimits and PodRequests).
-func podSize(o *corev1.Pod, sizes map[string]size) (limit course, request milli) {
-	return course{podLimit(o, sizes, func(c course) milli { return c.is }), podLimit(o, sizes, func(c course) milli { return c.to })},
+func podSize(o *corev1.Pod, own course, sizes map[string]size) (limit course, request milli) {
+	return course{podLimit(o, own.is, sizes, func(c course) milli { return c.is }), podLimit(o, own.to, sizes, func(c course) milli { return c.to })},
 		podRequest(o, sizes)
 }
 
 // ownLimit is the limit of a pod for all its containers together. The status has the limit in force since pods can be
-// resized in place (InPlacePodLevelResourcesVerticalScaling).
-func ownLimit(o *corev1.Pod) course {
+// resized in place (InPlacePodLevelResourcesVerticalScaling), but the kubelet reads it from the pod's group
+// (kubelet_pods.go, convertToAPIPodLevelResourcesStatus), where a raise of ours may be. So the status is believed where it
+// has what the spec has or had before: then a resize is under way, or over.
+//
+// Known limits: what the spec had before the agent started is not known. A resize that is under way then counts as done,
+// and one that is put off has the status believed.
+func ownLimit(o *corev1.Pod, before course) course {
 	if o.Spec.Resources == nil {
 		return course{}
 	}
 	to := cpuOf(o.Spec.Resources.Limits)
-	c := course{to, to}
-	if now := o.Status.Resources; now != nil && to > 0 && cpuOf(now.Limits) > 0 {
-		c.is = cpuOf(now.Limits)
-		if putOff(o) {
-			c.to = c.is
-		}
+	if o.Status.Resources == nil || to == 0 {
+		return course{to, to}
 	}
-	return c
+	is, off := cpuOf(o.Status.Resources.Limits), putOff(o)
+	switch {
+	case is == 0, before.to == 0 && !off:
+		is = to
+	case before.to > 0 && is != to && is != before.is && is != before.to:
+		is = before.is
+	}
+	if off {
+		to = is
+	}
+	return course{is, to}
 }
 
 // podLimit: a container without a limit leaves the pod without one.
-func podLimit(o *corev1.Pod, sizes map[string]size, of func(course) milli) milli {
+func podLimit(o *corev1.Pod, own milli, sizes map[string]size, of func(course) milli) milli {
 	extra := cpuOf(o.Spec.Overhead)
-	if own := ownLimit(o); own.to > 0 {
-		return of(own) + extra
+	if own > 0 {
+		return own + extra
 	}
 	limit, all := sum(o, sizes, func(z size) milli { return of(z.limit) })
 	if !all || limit == 0 {
@@ -123,9 +134,9 @@ func podLimit(o *corev1.Pod, sizes map[string]size, of func(course) milli) milli
 }
 
 // initOnly says whether only init containers have a limit: neither the pod nor one of its main containers has one.
-func initOnly(o *corev1.Pod, sizes map[string]size) bool {
+func initOnly(o *corev1.Pod, own course, sizes map[string]size) bool {
 	limited := func(c corev1.Container) bool { return sizes[c.Name].limit.to > 0 }
-	return ownLimit(o).to == 0 && !slices.ContainsFunc(o.Spec.Containers, limited) && slices.ContainsFunc(o.Spec.InitContainers, limited)
+	return own.to == 0 && !slices.ContainsFunc(o.Spec.Containers, limited) && slices.ContainsFunc(o.Spec.InitContainers, limited)
 }
 
 func podRequest(o *corev1.Pod, sizes map[string]size) milli {

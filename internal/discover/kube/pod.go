@@ -75,8 +75,9 @@ func (p *pod) asked() config.Asked {
 		Exclusive: p.exclusive, InitOnly: p.initOnly}
 }
 
-// newPod reads a pod but for its requests, which depend on what they were.
-func newPod(o *corev1.Pod) *pod {
+// newPod reads a pod but for its requests, which depend on what they were. before is the limit that it had for all its
+// containers together, as far as that is known.
+func newPod(o *corev1.Pod, before course) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		claim: claimed(o), containers: map[string]container{},
@@ -93,8 +94,9 @@ func newPod(o *corev1.Pod) *pod {
 			}
 		}
 	}
-	p.limit, p.request = podSize(o, sizes)
-	p.own, p.initOnly = ownLimit(o), initOnly(o, sizes)
+	p.own = ownLimit(o, before)
+	p.limit, p.request = podSize(o, p.own, sizes)
+	p.initOnly = initOnly(o, p.own, sizes)
 	return p
 }
 

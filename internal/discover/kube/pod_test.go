@@ -43,7 +43,7 @@ func TestPodSize(t *testing.T) {
 		{"overhead", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, Overhead: cpuIs("250m")}, 750, 350},
 		{"overhead of no limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "")}, Overhead: cpuIs("250m")}, 0, 350},
 	} {
-		p := newPod(&corev1.Pod{Spec: c.spec})
+		p := newPod(&corev1.Pod{Spec: c.spec}, course{})
 		if want := (course{c.limit, c.limit}); p.limit != want || p.request != c.request {
 			t.Errorf("%s: limit %v, request %d, want %d and %d", c.name, p.limit, p.request, c.limit, c.request)
 		}
@@ -63,7 +63,7 @@ func TestInitOnly(t *testing.T) {
 		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, InitContainers: init, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2")}}, false},
 		{"none at all", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, false},
 	} {
-		if got := newPod(&corev1.Pod{Spec: c.spec}).initOnly; got != c.want {
+		if got := newPod(&corev1.Pod{Spec: c.spec}, course{}).initOnly; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -103,25 +103,36 @@ func TestResize(t *testing.T) {
 		}
 		//lint:ignore SA1019 kubelets before 1.33 say it there
 		o.Status.Conditions, o.Status.Resize = c.conditions, corev1.PodResizeStatus(c.older)
-		p := newPod(o)
+		p := newPod(o, course{})
 		if is := p.containers[id("a")]; is.limit != c.want || p.limit != c.want || p.resizes(c.period) != c.resizes {
 			t.Errorf("%s: container %+v, pod %v, resizes %v, want %v, %v", c.name, is, p.limit, p.resizes(c.period), c.want, c.resizes)
 		}
 	}
 }
 
-// TestResizeOfThePodsOwnLimit: it is under way until the pod's status has it, and not at all where the kubelet has put it off.
+// TestResizeOfThePodsOwnLimit: it is under way until the pod's status has it, and not at all where the kubelet has put it off. A
+// status that has neither what the spec has nor what it had is a raise that the kubelet has read from the group.
 func TestResizeOfThePodsOwnLimit(t *testing.T) {
+	still := course{2000, 2000}
 	for _, c := range []struct {
 		name, spec, actual string
 		putOff             bool
-		want               course
+		before, want       course
 		resizes            bool
 	}{
-		{"not reported", "2", "", false, course{2000, 2000}, false},
-		{"none", "2", "2", false, course{2000, 2000}, false},
-		{"down", "1", "2", false, course{2000, 1000}, true},
-		{"down, put off", "1", "2", true, course{2000, 2000}, false},
+		{"not reported", "2", "", false, still, still, false},
+		{"none", "2", "2", false, still, still, false},
+		{"down", "1", "2", false, still, course{2000, 1000}, true},
+		{"down, put off", "1", "2", true, still, still, false},
+		{"at a raise", "2", "3501m", false, still, still, false},
+		{"down at a raise", "1", "3501m", false, still, course{2000, 1000}, true},
+		{"down at a raise, under way", "1", "3501m", false, course{2000, 1000}, course{2000, 1000}, true},
+		{"down, put off at a raise", "1", "3501m", true, still, still, false},
+		{"down again, not confirmed", "500m", "1", false, course{2000, 1000}, course{1000, 500}, true},
+		{"over", "1", "1", false, course{2000, 1000}, course{1000, 1000}, false},
+		{"at first, at a raise", "2", "3501m", false, course{}, still, false},
+		{"at first, down", "1", "2", false, course{}, course{1000, 1000}, false},
+		{"at first, down, put off", "1", "2", true, course{}, still, false},
 	} {
 		o := web("")
 		own := cpuIs(c.spec)
@@ -132,7 +143,7 @@ func TestResizeOfThePodsOwnLimit(t *testing.T) {
 		if c.putOff {
 			o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue}}
 		}
-		if p := newPod(trimPod(o)); p.limit != c.want || p.resizes(100*ms) != c.resizes {
+		if p := newPod(trimPod(o), c.before); p.limit != c.want || p.resizes(100*ms) != c.resizes {
 			t.Errorf("%s: %v, resizes %v, want %v, %v", c.name, p.limit, p.resizes(100*ms), c.want, c.resizes)
 		}
 	}
@@ -156,7 +167,7 @@ func TestStarted(t *testing.T) {
 		o.Spec.Containers[0].ReadinessProbe, o.Spec.Containers[0].StartupProbe = c.readiness, c.startup
 		o.Status.ContainerStatuses[0].Ready = c.ready
 		for _, o := range []*corev1.Pod{o, trimPod(o), trimPod(trimPod(o))} {
-			if got := newPod(o).containers[id("a")].started; got != c.want {
+			if got := newPod(o, course{}).containers[id("a")].started; got != c.want {
 				t.Errorf("%s: %v", c.name, got)
 			}
 		}
@@ -172,7 +183,7 @@ func TestContainersOfEveryKind(t *testing.T) {
 		id("a"): {name: "apache", limit: course{4000, 4000}, request: 4000}, id("b"): {name: "init", limit: course{1000, 1000}},
 		id("c"): {name: "side", limit: course{300, 300}, request: 200}, id("d"): {name: "debug"},
 	}
-	if diff := cmp.Diff(want, newPod(o).containers, cmp.AllowUnexported(container{}, course{})); diff != "" {
+	if diff := cmp.Diff(want, newPod(o, course{}).containers, cmp.AllowUnexported(container{}, course{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -205,7 +216,7 @@ func TestWords(t *testing.T) {
 		o := web("")
 		o.Labels, o.Annotations = c.labels, map[string]string{"plimsoll/exclusive": c.exclusive}
 		for _, o := range []*corev1.Pod{o, trimPod(o)} {
-			p := newPod(o)
+			p := newPod(o, course{})
 			_, bad := p.read()
 			text := ""
 			for _, r := range bad {
@@ -277,7 +288,7 @@ func TestTrim(t *testing.T) {
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
 	short := trimPod(o)
 	facts := cmp.AllowUnexported(pod{}, requests{}, container{}, course{}, claim{}, owner{})
-	if diff := cmp.Diff(newPod(o), newPod(short), facts); diff != "" {
+	if diff := cmp.Diff(newPod(o, course{}), newPod(short, course{}), facts); diff != "" {
 		t.Errorf("the trimmed pod is another one: %s", diff)
 	}
 	if diff := cmp.Diff(short, trimPod(short)); diff != "" {
