@@ -117,9 +117,9 @@ func (c *Client) Pause(ctx context.Context, container string, d time.Duration) (
 
 // Release puts back values that would make another writer of the group's limit fail. report.Find finds the group
 // by its name.
-func (c *Client) Release(ctx context.Context, cgroup string, d time.Duration) (Released, error) {
+func (c *Client) Release(ctx context.Context, container string, d time.Duration) (Released, error) {
 	var r Released
-	err := c.call(ctx, http.MethodPost, "release", targetRequest{cgroup, duration(d)}, &r)
+	err := c.call(ctx, http.MethodPost, "release", targetRequest{container, duration(d)}, &r)
 	return r, err
 }
 
