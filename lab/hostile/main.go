@@ -2,10 +2,11 @@
 // is hostile: readers that never rest, a D-Bus that hangs, an API server that dies, tenants that ask for too much, disks
 // that are full or slow, a log that nobody reads. It runs the real binary.
 //
-// Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time each second: a quarter
-// of their limit on average, so that each refill is one that the group has saved up. Beside them stand many idle pods. A
-// condition starts an agent of its own and measures it twice, first in quiet, then while the condition is hostile. So
-// both windows have the same configuration, and only the hostility differs.
+// Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time every two seconds: an
+// eighth of their limit on average, so that each refill is one that the group has saved up. The writes of all of them take
+// half of the time that writes may take (internal/tenant) where four thousand groups make a write slow. Beside them stand
+// many idle pods. A condition starts an agent of its own and measures it twice, first in quiet, then while the condition is
+// hostile. So both windows have the same configuration, and only the hostility differs.
 //
 // Latency is the time from the begin of a victim's throttle, as a probe of the lab reports it, to the write that ends it,
 // as inotify reports it to a thread of real-time priority: the agent's word is not needed. A throttle at the cap may not
@@ -15,8 +16,8 @@
 // Mounts are made in a mount namespace of this process, so that they end with it.
 //
 // Known limits: two programs of the same kind run in the kernel, the agent's and the lab's. inotify tells of a write when
-// the writer is back from the kernel's function, some 20 µs late. A p99 of a window of ten seconds is that of four
-// hundred throttles: the four worst decide, and on a machine that others use they may be the others'.
+// the writer is back from the kernel's function, some 20 µs late. A p99 of a window is that of some three hundred
+// throttles: the three worst decide, and on a machine that others use they may be the others'.
 package main
 
 import (
@@ -47,7 +48,7 @@ type settings struct {
 // usual are the settings without flags.
 func usual() *settings {
 	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, Victims: 20, Pods: 1000, Asking: 200, Throttling: 1000,
-		span: 10 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota, Every: time.Second}}
+		span: 15 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota, Every: 2 * time.Second}}
 }
 
 func main() { frame.Main("hostile", usual()) }

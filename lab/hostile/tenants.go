@@ -45,9 +45,6 @@ func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) er
 	list := b.idlePods()
 	for i := range b.Throttling {
 		p, err := b.makePod(firstTenant + i)
-		if err == nil {
-			err = b.LimitEvery(p.inner, cpu.Bandwidth{Quota: time.Millisecond, Period: time.Second})
-		}
 		if err != nil {
 			return err
 		}
@@ -59,6 +56,11 @@ func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) er
 		t.processes = append(t.processes, spinner)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+	}
+	for _, p := range t.made { // that have started: with a millisecond a second that takes ten of them
+		if err := b.LimitEvery(p.inner, cpu.Bandwidth{Quota: time.Millisecond, Period: time.Second}); err != nil {
+			return err
 		}
 	}
 	t.api, err = serve(b, s, list)
