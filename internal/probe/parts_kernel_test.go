@@ -87,6 +87,7 @@ func checkParts(t *testing.T, o Options, want []string) {
 		t.Errorf("missing: %v, want %v", p.Missing(), want)
 	}
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, 20*ms, 100*ms)
 	watch(t, p, g)
 	g.Spin(1)

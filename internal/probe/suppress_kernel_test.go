@@ -15,6 +15,7 @@ func TestSuppressed(t *testing.T) {
 	p := open(t, Options{})
 	h := subscribe(t, p, nil)
 	g := cgrouptest.New(t)
+	g.Prevail()
 	watch(t, p, g)
 	id := inode(t, g)
 	if err := p.SuppressEvents(id, true); err != nil {
@@ -39,6 +40,7 @@ func TestSuppressedUnwatched(t *testing.T) {
 	p := open(t, Options{})
 	h := subscribe(t, p, nil)
 	g := cgrouptest.New(t)
+	g.Prevail()
 	id := inode(t, g)
 	if err := p.SuppressEvents(id, true); err != nil {
 		t.Fatal(err)
