@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/lock"
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -108,9 +108,9 @@ func (n *node) place() lock.Place {
 }
 
 // start starts the program on the node, with a lease of a second, after what comes before its name.
-func (n *node) start(program string, before ...string) (cmd *exec.Cmd, log *logbook) {
+func (n *node) start(program string, before ...string) (cmd *exec.Cmd, log *logbook.Book) {
 	n.t.Helper()
-	log = &logbook{}
+	log = &logbook.Book{}
 	args := append(before, program, "--cgroup-root", n.cgroups, "--state-dir", n.state, "--lock-dir", n.place().Dir, "--after", "1s")
 	cmd = exec.Command(args[0], args[1:]...)
 	cmd.Stderr = log
@@ -132,26 +132,8 @@ func (n *node) start(program string, before ...string) (cmd *exec.Cmd, log *logb
 	return cmd, log
 }
 
-// logbook collects what a process writes.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logbook) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logbook) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// says waits until it has a text.
-func (b *logbook) says(t *testing.T, text string) {
+// says waits until a log has a text.
+func says(t *testing.T, b *logbook.Book, text string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !strings.Contains(b.String(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -246,7 +228,7 @@ func TestBesideAnAgentThatCannotBeSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, log := n.start(program, "/proc/self/exe")
-	log.says(t, "another plimsoll already runs")
+	says(t, log, "another plimsoll already runs")
 	for _, path := range n.groups {
 		if text, err := os.ReadFile(filepath.Join(n.cgroups, "cpu", path, "cpu.cfs_quota_us")); err != nil || string(text) != "150000\n" {
 			t.Errorf("%q, %v", text, err)
@@ -259,7 +241,7 @@ func TestBesideAnAgentThatCannotBeSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.isBack(time.Minute)
-	log.says(t, "limits are put back")
+	says(t, log, "limits are put back")
 }
 
 // TestFlags: a mistake in a flag is named.

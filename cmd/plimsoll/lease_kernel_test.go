@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/lease"
+	"plimsoll/internal/logbook"
 )
 
 // shortLease is that of tests that need not take the real ten seconds. It is a few heartbeats long.
@@ -53,7 +54,7 @@ func (s *shipped) lease(after time.Duration) *daemon {
 	program := filepath.Join(filepath.Dir(s.binary), "plimsoll-lease")
 	cmd := exec.Command(program, "--state-dir", s.state, "--cgroup-root", cgrouptest.Root(), "--after", after.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	d := &daemon{t: s.t, cmd: cmd, log: &logbook{}, done: make(chan struct{})}
+	d := &daemon{t: s.t, cmd: cmd, log: &logbook.Book{}, done: make(chan struct{})}
 	d.begin()
 	if !d.says("msg=watching") {
 		s.t.Fatalf("plimsoll-lease does not start:\n%s", d.log)

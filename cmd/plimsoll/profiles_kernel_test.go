@@ -20,6 +20,7 @@ import (
 
 	"plimsoll/internal/capability"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/logbook"
 )
 
 // tryVar has a process of this binary make calls that no profile allows, and say what the kernel answers.
@@ -249,7 +250,7 @@ func TestServeUnderItsProfile(t *testing.T) {
 	}
 	s.confined = &confinement{User: nobody, Calls: shippedProfile(t, "plimsoll-serve")}
 	server := &daemon{t: t, cmd: s.command(context.Background(), "serve", "--agent-socket", socket, "--listen", "127.0.0.1:0", "--token-file", token),
-		log: &logbook{}, done: make(chan struct{})}
+		log: &logbook.Book{}, done: make(chan struct{})}
 	server.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	server.begin()
 	if !server.says("msg=serving") {
@@ -296,7 +297,7 @@ func TestLeaseUnderItsProfile(t *testing.T) {
 	}
 	s.binary = filepath.Join(filepath.Dir(s.binary), "plimsoll-lease")
 	s.confined = &confinement{Keep: []capability.Capability{capability.Nice}, Calls: shippedProfile(t, "plimsoll-lease")}
-	lease := &daemon{t: t, cmd: s.command(context.Background(), "--after", "1s"), log: &logbook{}, done: make(chan struct{})}
+	lease := &daemon{t: t, cmd: s.command(context.Background(), "--after", "1s"), log: &logbook.Book{}, done: make(chan struct{})}
 	lease.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	lease.begin()
 	if !lease.says("limits are put back") {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/logbook"
 )
 
 // image makes what runc runs: one of our programs and nothing else, as in the image, with the capabilities that the chart
@@ -70,7 +71,7 @@ func TestRuncTakesTheProfiles(t *testing.T) {
 			}
 			dir, name := t.TempDir(), fmt.Sprintf("plimsoll-%d-%s", os.Getpid(), c.profile)
 			s.image(dir, filepath.Join(base.Path, name), shippedProfile(t, c.profile), args...)
-			l := &daemon{t: t, cmd: exec.Command("runc", "--root", filepath.Join(dir, "runc"), "run", "--bundle", dir, name), log: &logbook{}, done: make(chan struct{})}
+			l := &daemon{t: t, cmd: exec.Command("runc", "--root", filepath.Join(dir, "runc"), "run", "--bundle", dir, name), log: &logbook.Book{}, done: make(chan struct{})}
 			l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 			l.begin()
 			if !l.says(c.says) {

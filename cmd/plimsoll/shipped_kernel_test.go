@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/report"
 )
 
@@ -197,7 +198,7 @@ func (s *shipped) status() report.Status {
 type daemon struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	log  *logbook
+	log  *logbook.Book
 	done chan struct{} // closed at its end
 }
 
@@ -221,7 +222,7 @@ func (s *shipped) start() *daemon {
 func (s *shipped) launch(flags ...string) *daemon {
 	s.t.Helper()
 	l := &daemon{t: s.t, cmd: s.command(context.Background(), append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, flags...)...),
-		log: &logbook{}, done: make(chan struct{})}
+		log: &logbook.Book{}, done: make(chan struct{})}
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if s.apart {
 		l.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID
@@ -302,24 +303,6 @@ func (l *daemon) stop(sig syscall.Signal) {
 	if code := l.cmd.ProcessState.ExitCode(); sig != syscall.SIGKILL && code != 0 {
 		l.t.Errorf("exit code %d on %v", code, sig)
 	}
-}
-
-// logbook collects what a process writes.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logbook) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logbook) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // files reads all that may ever be written of some groups, byte by byte.

@@ -132,6 +132,7 @@ func rules() map[string]rule {
 		"internal/arch":        {},
 		"internal/cgrouptest":  {free: true},
 		"internal/golden":      {},
+		"internal/logbook":     {},
 		"internal/scx/scxtest": {},
 
 		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image

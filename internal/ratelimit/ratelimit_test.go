@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"plimsoll/internal/logbook"
 )
 
 // TestObjects: an object has its burst at once, and then one at each interval, whatever others have.
@@ -114,28 +115,10 @@ func TestObjectsInUseKeepTheirBuckets(t *testing.T) {
 	}
 }
 
-// text is what several goroutines log.
-type text struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (t *text) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(p)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.String()
-}
-
 // TestLines: lines about one object are bounded, those about none are not, and a count of what is missing follows.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b text
+		var b logbook.Book
 		lines := NewLines(Rate{2, time.Hour}, Rate{1000, time.Hour})
 		log := slog.New(lines.Over(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		ctx, cancel := context.WithCancel(t.Context())

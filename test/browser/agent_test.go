@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/page"
 )
 
@@ -62,20 +61,7 @@ func (p *program) policy(name, below string) {
 // daemon is a running program, and what it says.
 type daemon struct {
 	cmd *exec.Cmd
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-func (d *daemon) Write(b []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.log.Write(b)
-}
-
-func (d *daemon) said() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.log.String()
+	log logbook.Book
 }
 
 // end asks the program to stop, and waits for it.
@@ -88,7 +74,7 @@ func (d *daemon) end() {
 func (p *program) start(args ...string) (*daemon, string) {
 	p.t.Helper()
 	d := &daemon{cmd: exec.Command(p.binary, append(args, "--state-dir", p.state, "--cgroup-root", cgrouptest.Root(), "--listen", "127.0.0.1:0")...)}
-	d.cmd.Stderr = d
+	d.cmd.Stderr = &d.log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := d.cmd.Start(); err != nil {
 		p.t.Fatal(err)
@@ -96,11 +82,11 @@ func (p *program) start(args ...string) (*daemon, string) {
 	p.t.Cleanup(d.end)
 	listen := regexp.MustCompile(`msg=(?:running|serving) .*listen=\[?(127\.0\.0\.1:\d+)`)
 	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
-		if m := listen.FindStringSubmatch(d.said()); m != nil {
+		if m := listen.FindStringSubmatch(d.log.String()); m != nil {
 			return d, "http://" + m[1]
 		}
 	}
-	p.t.Fatalf("plimsoll %s does not start:\n%s", strings.Join(args, " "), d.said())
+	p.t.Fatalf("plimsoll %s does not start:\n%s", strings.Join(args, " "), d.log.String())
 	return nil, ""
 }
 

@@ -9,13 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/report"
 )
 
@@ -29,7 +29,7 @@ type agent struct {
 	flags         []string
 	busy          bool // it sees what the machine uses
 	cmd           *exec.Cmd
-	log           *logbook
+	log           *logbook.Book
 	done          chan struct{} // closed at its end
 }
 
@@ -90,7 +90,7 @@ func (a *agent) start() {
 	begin := time.Now()
 	for end := begin.Add(lockWait); ; time.Sleep(200 * time.Millisecond) {
 		a.cmd = a.command(append([]string{"run", "--config", a.config, "--listen", "127.0.0.1:0"}, a.flags...)...)
-		a.log, a.done = &logbook{}, make(chan struct{})
+		a.log, a.done = &logbook.Book{}, make(chan struct{})
 		a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 		a.cmd.Stderr = a.log
 		if err := a.cmd.Start(); err != nil {
@@ -214,24 +214,6 @@ func (a *agent) restore() {
 	if out, err := output(a.command("restore")); err != nil {
 		a.t.Fatal(err, out)
 	}
-}
-
-// logbook collects what a process writes.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *logbook) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logbook) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // policy is a configuration file: one policy for everything that is found, and a guard that refuses nothing.

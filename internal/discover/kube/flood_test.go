@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,31 +15,14 @@ import (
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/ratelimit"
 	"plimsoll/internal/strategy"
 )
 
-// book is a log that can be read while it is written.
-type book struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *book) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // logged is a world with a log, bounded as that of `plimsoll run`.
-func logged(t *testing.T) (*world, *book, *ratelimit.Lines) {
-	b := &book{}
+func logged(t *testing.T) (*world, *logbook.Book, *ratelimit.Lines) {
+	b := &logbook.Book{}
 	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second}, ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
 	w := &world{t: t, server: newServer(), groups: &groups{wake: make(chan struct{}, 1)}, disk: map[string]cpu.Bandwidth{}}
 	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.DefaultNode(), Now: time.Now,
