@@ -134,19 +134,21 @@ func TestEachRefillBeginsAnew(t *testing.T) {
 			g.Spin(spinners)
 			within(t, 20*time.Second, "all refills are used up", func() bool { return len(h.begins(id)) > refills })
 			time.Sleep(100 * ms) // more would be too many
-			got, now := totals(t, p, g), Monotonic()
+			before := Monotonic()
+			got, after := totals(t, p, g), Monotonic()
 			within(t, time.Second, "as many events as throttles", func() bool { return int64(len(h.begins(id))) >= got.Begins })
 			list, later := h.begins(id), totals(t, p, g)
 			periods := int((list[len(list)-1].Facts.Expires - list[0].Facts.Expires) / time.Second)
 			if n := len(list); n > refills+1+periods || int64(n) > later.Begins {
 				t.Errorf("%d refills and %d more periods, %d throttles, events: %s", refills, periods, later.Begins, in(list))
 			}
-			ends := got.Begins
-			if got.Since != 0 || list[got.Begins-1].Facts.Expires > now { // the last one goes on to its period's end
-				ends--
-			}
-			if got.Ends != ends {
-				t.Errorf("%d events, %+v", len(list), got)
+			// The last one goes on to its period's end, which may come while the totals are read.
+			standing, end := got.Begins-got.Ends, list[got.Begins-1].Facts.Expires
+			switch {
+			case standing == 0 && end < after:
+			case standing == 1 && (end > before || got.Since != 0): // the period's timer may be late
+			default:
+				t.Errorf("%d events, the last period ends at %v, read from %v to %v: %+v", len(list), end, before, after, got)
 			}
 			if average := got.Wall / refills; average > 20*ms && !emulated() {
 				t.Errorf("%d throttles stood for %v each", refills, average)
