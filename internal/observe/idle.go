@@ -53,6 +53,7 @@ func (r *Reader) skipsIdle(now time.Time, place int, groups int) bool {
 	}
 	pod.seen, pod.skipped, pod.Looked = r.turn, r.turn, false
 	r.present += groups
+	r.idleDue = earlier(r.idleDue, pod.Due)
 	return true
 }
 

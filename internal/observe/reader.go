@@ -80,6 +80,8 @@ type Reader struct {
 	started    time.Time
 	turn       int64
 	present    int            // groups that exist in this turn
+	visited    []*Group       // those of them that are not in a skipped pod; one that was answered meanwhile twice
+	idleDue    time.Time      // when the first of the skipped pods is due
 	snapshot   []workload.Pod // of the last turn
 	idlePods   []*Group       // by place in the snapshot: the pods that are idle
 	all        bool           // the next turn may read all idle pods
@@ -133,7 +135,7 @@ func (r *Reader) Read(now time.Time, pods []workload.Pod) World {
 	}
 	r.sweeps, r.all = r.sweepsIn(len(pods)), false
 	r.turn++
-	r.present = 0
+	r.present, r.visited, r.idleDue = 0, r.visited[:0], now.Add(IdleEvery)
 	var w World
 	for i := range pods {
 		r.Yield()
@@ -223,6 +225,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 	case g.Looked:
 		r.Failed(g, nil)
 	}
+	r.visited = append(r.visited, g)
 	if g.seen = r.turn; !counted {
 		r.present++
 	}
