@@ -37,7 +37,8 @@ func encoder(w io.Writer, prefix string) *json.Encoder {
 	return enc
 }
 
-// writeStatus writes what WriteJSON does. The empty list of containers occurs once at this depth.
+// writeStatus writes what WriteJSON does, and leaves little garbage: each collection of it may delay a refill. The empty
+// list of containers occurs once at this depth.
 func writeStatus(w io.Writer, s Status) error {
 	const empty, depth = "\n  \"containers\": []", "    "
 	list := s.Containers
@@ -50,11 +51,12 @@ func writeStatus(w io.Writer, s Status) error {
 	if _, err := io.WriteString(w, before+strings.TrimSuffix(empty, "]")); err != nil {
 		return err
 	}
-	separator := "\n" + depth
+	separator, each, of := "\n"+depth, containerJSON{}, encoder(&b, depth)
 	for _, c := range list {
 		b.Reset()
 		b.WriteString(separator)
-		if err := encoder(&b, depth).Encode(c); err != nil {
+		each.set(c)
+		if err := of.Encode(&each); err != nil {
 			return err
 		}
 		if _, err := w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n"))); err != nil {
@@ -106,9 +108,13 @@ type containerJSON struct {
 	Limit *time.Duration `json:"limit_ns"`
 }
 
+func (j *containerJSON) set(c Container) { j.plainContainer, j.Limit = plainContainer(c), finite(c.Limit) }
+
 // MarshalJSON writes an unlimited limit as null.
 func (c Container) MarshalJSON() ([]byte, error) {
-	return json.Marshal(containerJSON{plainContainer(c), finite(c.Limit)})
+	var j containerJSON
+	j.set(c)
+	return json.Marshal(&j)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
