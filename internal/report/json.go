@@ -103,14 +103,36 @@ func unlimited(d *time.Duration) time.Duration {
 
 type plainContainer Container
 
+// containerJSON is a container with null for what is unlimited.
 type containerJSON struct {
 	plainContainer
 	Limit *time.Duration `json:"limit_ns"`
+	Quota knobJSON       `json:"quota"`
+	Burst knobJSON       `json:"burst"`
 }
 
-func (j *containerJSON) set(c Container) { j.plainContainer, j.Limit = plainContainer(c), finite(c.Limit) }
+type knobJSON struct {
+	Knob
+	Original  *time.Duration `json:"original_ns"`
+	Requested *time.Duration `json:"requested_ns"`
+	InForce   *time.Duration `json:"in_force_ns"`
+}
 
-// MarshalJSON writes an unlimited limit as null.
+func (j *containerJSON) set(c Container) {
+	*j = containerJSON{plainContainer(c), finite(c.Limit), c.Quota.json(), c.Burst.json()}
+}
+
+func (k Knob) json() knobJSON {
+	return knobJSON{k, finite(k.Original), finite(k.Requested), finite(k.InForce)}
+}
+
+func (j knobJSON) knob() Knob {
+	k := j.Knob
+	k.Original, k.Requested, k.InForce = unlimited(j.Original), unlimited(j.Requested), unlimited(j.InForce)
+	return k
+}
+
+// MarshalJSON implements json.Marshaler.
 func (c Container) MarshalJSON() ([]byte, error) {
 	var j containerJSON
 	j.set(c)
@@ -124,31 +146,6 @@ func (c *Container) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*c = Container(j.plainContainer)
-	c.Limit = unlimited(j.Limit)
-	return nil
-}
-
-type plainKnob Knob
-
-type knobJSON struct {
-	plainKnob
-	Original  *time.Duration `json:"original_ns"`
-	Requested *time.Duration `json:"requested_ns"`
-	InForce   *time.Duration `json:"in_force_ns"`
-}
-
-// MarshalJSON writes an unlimited quota as null.
-func (k Knob) MarshalJSON() ([]byte, error) {
-	return json.Marshal(knobJSON{plainKnob(k), finite(k.Original), finite(k.Requested), finite(k.InForce)})
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (k *Knob) UnmarshalJSON(data []byte) error {
-	var j knobJSON
-	if err := json.Unmarshal(data, &j); err != nil {
-		return err
-	}
-	*k = Knob(j.plainKnob)
-	k.Original, k.Requested, k.InForce = unlimited(j.Original), unlimited(j.Requested), unlimited(j.InForce)
+	c.Limit, c.Quota, c.Burst = unlimited(j.Limit), j.Quota.knob(), j.Burst.knob()
 	return nil
 }
