@@ -222,8 +222,8 @@ func (m Model) table(room int) []string {
 
 func rowStyle(r view.Row, here bool) lipgloss.Style {
 	s := lipgloss.NewStyle().Reverse(here)
-	switch {
-	case r.Cause == view.AtCap || r.Cause == view.Guard || r.Cause == view.Budget || r.Cause == view.Refused:
+	switch full := []view.Cause{view.AtCap, view.LoadLine, view.ExtraCores, view.Guard, view.Budget, view.Refused}; {
+	case slices.Contains(full, r.Cause):
 		s = s.Foreground(lipgloss.Red)
 	case r.Lost != nil && *r.Lost > 0:
 		s = s.Foreground(lipgloss.Yellow)

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	OwnLimit   Cause = "own-limit"   // its own limit
 	PodLimit   Cause = "pod-limit"   // that of its pod
 	AtCap      Cause = "at-cap"      // it had used all that its policy permits in a period
+	LoadLine   Cause = "load-line"   // it had used all that the node's load line leaves of what its policy permits
+	ExtraCores Cause = "extra-cores" // it had used all that an administrator's bound on CPUs above limits leaves
 	Budget     Cause = "budget"      // the time above the limit that its policy permits was used up
 	Guard      Cause = "guard"       // the node had nothing to spare
 	Refused    Cause = "refused"     // the kernel refused a write, or somebody else's value is in the file
@@ -50,8 +53,8 @@ func causeOf(s *report.Status, c *report.Container, lost sums) Cause {
 		return PolicyNone
 	case c.Quota.Problem != "" || c.Burst.Problem != "":
 		return Refused
-	case lost.atCap > 0:
-		return AtCap
+	case lost.atCap > 0, cutBurst(s, c):
+		return capper(s, c)
 	case c.BudgetLeft != nil && *c.BudgetLeft <= 0:
 		return Budget
 	case s.Node.State == "overload" || s.Node.State == "cooling":
@@ -63,6 +66,26 @@ func causeOf(s *report.Status, c *report.Container, lost sums) Cause {
 	}
 	return OwnLimit
 }
+
+// capper is what makes the cap of a container what it is. A bound is listed only where it is below what the load line
+// leaves.
+func capper(s *report.Status, c *report.Container) Cause {
+	bound := func(cut report.Cut) bool { return cut.Object == c.Name && strings.HasPrefix(cut.Bound, "extraCores") }
+	switch {
+	case slices.ContainsFunc(s.Cuts, bound):
+		return ExtraCores
+	case cutBurst(s, c), cutByLoadLine(s) && c.Strategy.CFSQuotaBurstPercent > 100:
+		return LoadLine
+	}
+	return AtCap
+}
+
+// cutBurst says whether the load line cuts the burst of a container that has nothing else above its limit.
+func cutBurst(s *report.Status, c *report.Container) bool {
+	return cutByLoadLine(s) && c.Strategy.Policy == strategy.CPUBurstOnly && c.Strategy.CPUBurstPercent > 0
+}
+
+func cutByLoadLine(s *report.Status) bool { return s.Node.Risk != nil && s.Node.Risk.Share < 1 }
 
 // loss is what one snapshot has found lost.
 type loss struct {
@@ -104,6 +127,8 @@ func (c Cause) words(still bool) string {
 		PolicyNone: {"its policy was none, so nothing was done about it", "its policy is none, so nothing is done about it"},
 		Refused:    {"a write to its files was refused", "a write to its files was refused"},
 		AtCap:      {"it used all that its policy permits in a period", "it uses all that its policy permits in a period"},
+		LoadLine:   {"the node's load line cut what its policy permits", "the node's load line cuts what its policy permits"},
+		ExtraCores: {"an administrator's bound on CPUs above limits was used up", "an administrator's bound on CPUs above limits is used up"},
 		Budget:     {"its time above the limit was used up", "its time above the limit is used up"},
 		Guard:      {"the node had nothing to spare", "the node has nothing to spare"},
 		RefillsOff: {"refills had no effect here", "refills have no effect here"},

@@ -20,7 +20,7 @@ var t0 = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 // web is a container with half a CPU that throttle events are subscribed to.
 func web(change func(*report.Container)) report.Container {
 	c := report.Container{Cgroup: "/pods/web/main", Name: "default/web/main", Pod: "default/web", Runtime: "containerd", Level: "container",
-		Strategy: strategy.Strategy{Policy: strategy.Auto}, Limit: 50 * ms, Period: 100 * ms, Since: t0.Add(-time.Hour),
+		Strategy: strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 300}, Limit: 50 * ms, Period: 100 * ms, Since: t0.Add(-time.Hour),
 		Quota: report.Knob{Original: 50 * ms, Requested: 50 * ms, InForce: 50 * ms}, Why: "nothing to do",
 		Burst:  report.Knob{Requested: 50 * ms, InForce: 50 * ms, Changed: true},
 		Totals: report.Totals{Usage: time.Hour, ThrottledWall: time.Minute, Throttled: 1000, Refills: 5, Events: &report.Throttles{}}}
@@ -170,6 +170,12 @@ func TestCauses(t *testing.T) {
 	set := func(f func(*report.Container)) func(*report.Status) {
 		return func(s *report.Status) { f(&s.Containers[0]) }
 	}
+	cut := func(share float64, f func(*report.Container)) func(*report.Status) {
+		return func(s *report.Status) {
+			s.Node.Risk = &report.Risk{Share: share}
+			f(&s.Containers[0])
+		}
+	}
 	for _, c := range []struct {
 		want   Cause
 		change func(*report.Status)
@@ -181,6 +187,15 @@ func TestCauses(t *testing.T) {
 		{PolicyNone, set(func(c *report.Container) { c.Strategy.Policy = strategy.None }), "CPUs; its policy is none"},
 		{Refused, set(func(c *report.Container) { c.Burst.Problem = "EINVAL" }), "refused"},
 		{AtCap, set(func(c *report.Container) { c.Totals.AtCap = 3 }), "all that its policy permits"},
+		{AtCap, cut(1, func(c *report.Container) { c.Totals.AtCap = 3 }), "all that its policy permits"},
+		{LoadLine, cut(0.5, func(c *report.Container) { c.Totals.AtCap = 3 }), "load line cuts what its policy permits"},
+		{AtCap, cut(0.5, func(c *report.Container) { c.Totals.AtCap, c.Strategy.CFSQuotaBurstPercent = 3, 100 }), "policy permits"},
+		{LoadLine, cut(0.5, func(c *report.Container) { c.Strategy.Policy = strategy.CPUBurstOnly }), "load line cuts"},
+		{OwnLimit, cut(0.5, func(*report.Container) {}), "its own limit of 0.5 CPUs."},
+		{ExtraCores, func(s *report.Status) {
+			cut(0.5, func(c *report.Container) { c.Totals.AtCap = 3 })(s)
+			s.Cuts = []report.Cut{{Object: "default/web/main", Bound: "extraCoresPerPod"}}
+		}, "an administrator's bound on CPUs above limits is used up"},
 		{Budget, set(func(c *report.Container) { c.BudgetLeft = &no }), "is used up"},
 		{Guard, func(s *report.Status) { s.Node.State = "overload" }, "nothing to spare"},
 		{Guard, func(s *report.Status) { s.Node.State = "cooling" }, "nothing to spare"},

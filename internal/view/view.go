@@ -93,8 +93,8 @@ type Row struct {
 	QuotaAsked *time.Duration `json:"quota_asked_ns"` // requested; `null`: none
 	Burst      time.Duration  `json:"burst_ns"`       // in force
 	BurstAsked time.Duration  `json:"burst_asked_ns"` // requested
-	// why it lost most of that time, as it was then: `own-limit`, `pod-limit`, `at-cap`, `budget`, `guard`, `refused`,
-	// `paused`, `held`, `policy-none`, `refills-off`; empty where it lost none
+	// why it lost most of that time then: `own-limit`, `pod-limit`, `at-cap`, `load-line`, `extra-cores`, `budget`,
+	// `guard`, `refused`, `paused`, `held`, `policy-none`, `refills-off`; empty: it lost none
 	Cause    Cause                 `json:"cause"`
 	LastLost *time.Time            `json:"last_lost"`              // when it last lost time in the window; `null`: it lost none
 	CauseNow Cause                 `json:"cause_now"`              // why it loses time now; empty where it loses none

@@ -103,6 +103,10 @@ func cause(v view.View, r view.Row) string {
 		return "The limit of its pod was used up, not its own." + demand
 	case view.AtCap:
 		return limit + ", and in these periods it used all that its policy (" + r.Policy + ") permits." + demand
+	case view.LoadLine:
+		return limit + ", and the node's load line cuts what its policy (" + r.Policy + ") permits." + demand
+	case view.ExtraCores:
+		return limit + ", and an administrator's bound on CPUs above limits is used up." + demand
 	case view.Budget:
 		return limit + ", and the time above it that its policy permits is used up." + demand
 	case view.Guard:
@@ -166,6 +170,10 @@ func todo(r view.Row, diagnose string) string {
 		return "To do: a policy that may raise the quota (auto), or a higher limit."
 	case r.Cause == view.AtCap, r.Cause == view.Budget:
 		return "To do: raise its limit, or let its policy permit more (cfsQuotaBurstPercent, cfsQuotaBurstPeriodSeconds)."
+	case r.Cause == view.LoadLine:
+		return "To do: raise its limit, move work off this node, or lower loadLinePercent; a policy that permits more changes nothing."
+	case r.Cause == view.ExtraCores:
+		return "To do: raise its limit, or have an administrator raise the bound (`plimsoll status` names it, under cut)."
 	case r.Cause == view.Guard:
 		return "To do: move work off this node, or raise sharePoolThresholdPercent; reserve for it what it must have."
 	case r.Cause == view.Refused:

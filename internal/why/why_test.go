@@ -65,7 +65,7 @@ func TestParagraph(t *testing.T) {
 // TestEachCauseHasItsStep: no two causes are told alike, and each has something to do.
 func TestEachCauseHasItsStep(t *testing.T) {
 	said := map[string]view.Cause{}
-	for _, c := range []view.Cause{view.OwnLimit, view.PodLimit, view.AtCap, view.Budget, view.Guard, view.Refused, view.Paused, view.Held, view.PolicyNone, view.RefillsOff} {
+	for _, c := range []view.Cause{view.OwnLimit, view.PodLimit, view.AtCap, view.LoadLine, view.ExtraCores, view.Budget, view.Guard, view.Refused, view.Paused, view.Held, view.PolicyNone, view.RefillsOff} {
 		r := row()
 		r.Cause, r.Problem = c, "refused: invalid argument\x1b[2J"
 		got := Paragraph(view.View{Window: time.Minute}, r, "x")

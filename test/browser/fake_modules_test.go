@@ -38,8 +38,8 @@ func modules(t *testing.T, browser context.Context) {
 		{"format", "return [0, 4200, 42e3, 2.5e6, 2.5e9, 25e9, 300e9, 9000e9, null].map(m.span)", `["0 s","4.2 µs","42 µs","2.5 ms","2.50 s","25.0 s","5.0 min","2.5 h","–"]`},
 		{"format", "return [0, 0.00042, 0.000001, 0.004, 0.04, 0.5, null, NaN].map(m.percent)", `["0 %","0.042 %","< 0.001 %","0.40 %","4.0 %","50 %","–","–"]`},
 		{"format", "return [m.share(5e7, 1e8), m.share(null, 1e8), m.share(5e7, 0)]", `[0.5,null,null]`},
-		{"format", "return ['own-limit', 'pod-limit', 'at-cap', 'budget', 'guard', 'refused', 'paused', 'held', 'policy-none', 'refills-off', 'a-new-word', ''].map(m.cause)",
-			`["own limit","pod's limit","at its cap","budget spent","node is full","write refused","paused","agent held","policy none","refills off","a new word",""]`},
+		{"format", "return ['own-limit', 'pod-limit', 'at-cap', 'load-line', 'extra-cores', 'budget', 'guard', 'refused', 'paused', 'held', 'policy-none', 'refills-off', 'a-new-word', ''].map(m.cause)",
+			`["own limit","pod's limit","at its cap","cut by load line","extra cores used","budget spent","node is full","write refused","paused","agent held","policy none","refills off","a new word",""]`},
 		{"store", "const s = m.empty(); m.apply(s, 'change', { rows: [{ id: 'a' }] }); const before = s.order.length; m.apply(s, 'view', { rows: [{ id: 'a', n: 1 }, { id: 'b' }] });" +
 			"m.apply(s, 'change', { rows: [{ id: 'a', n: 2 }, { id: 'c' }], gone: ['b'] }); return [before, s.order.map((r) => r.id + r.n)]", `[0,["a2","cundefined"]]`},
 		{"store", period + "append(1000); append(1000); append(1100); append(1500); return [s.time, s.used, s.quota, s.tokens, s.lost, s.throttles, s.refills]",

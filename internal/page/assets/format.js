@@ -54,7 +54,7 @@ export function clock(time, tenths = false) {
 export const day = (time) => new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
 const causes = {
-  'own-limit': 'own limit', 'pod-limit': "pod's limit", 'at-cap': 'at its cap', budget: 'budget spent', guard: 'node is full', refused: 'write refused',
+  'own-limit': 'own limit', 'pod-limit': "pod's limit", 'at-cap': 'at its cap', 'load-line': 'cut by load line', 'extra-cores': 'extra cores used', budget: 'budget spent', guard: 'node is full', refused: 'write refused',
   paused: 'paused', held: 'agent held', 'policy-none': 'policy none', 'refills-off': 'refills off',
 };
 
@@ -65,6 +65,8 @@ const long = {
   'own-limit': ['It is throttled by its own limit.', 'It was throttled by its own limit.'],
   'pod-limit': ['It is throttled by the limit of its pod.', 'It was throttled by the limit of its pod.'],
   'at-cap': ['It uses all that its policy permits in one period.', 'It used all that its policy permits in one period.'],
+  'load-line': ['The node’s load line cuts what its policy permits.', 'The node’s load line cut what its policy permits.'],
+  'extra-cores': ['An administrator’s bound on CPUs above limits is used up.', 'An administrator’s bound on CPUs above limits was used up.'],
   budget: ['The CPU time above the limit that its policy permits is spent.', 'The CPU time above the limit that its policy permits was spent.'],
   guard: ['The node has no CPU time to spare.', 'The node had no CPU time to spare.'],
   refused: ['The kernel refuses a write, or another program has written the file.', 'The kernel refused a write, or another program had written the file.'],
