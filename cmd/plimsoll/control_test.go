@@ -136,6 +136,9 @@ func (n node) withAgent(t *testing.T, a web.Agent) node {
 	return n
 }
 
+// flags are those that a command needs to find the node.
+func (n node) flags() string { return "--cgroup-root " + n.cgroups + " --state-dir " + n.state }
+
 // run runs a command and adds what main prints for an error.
 func (n node) run(args ...string) (stdout, stderr string, err error) {
 	var out, problems bytes.Buffer
@@ -145,7 +148,7 @@ func (n node) run(args ...string) (stdout, stderr string, err error) {
 	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups, "--lock-dir", n.lockDir()}, args...))
 	err = root.Execute()
 	if err != nil {
-		complain(&problems, "plimsoll", err)
+		complain(&problems, "plimsoll", flagsOf(root.PersistentFlags()), err)
 	}
 	return out.String(), problems.String(), err
 }
@@ -155,21 +158,22 @@ func TestSteering(t *testing.T) {
 		call, stdout, stderr, err string
 	}{
 		"pause default/web/nginx --for 10m": {call: "pause /pods/web 10m0s", stdout: "default/web/nginx (/pods/web) is kept at its limit for 10m0s\n",
-			stderr: "`plimsoll resume /pods/web` ends that"},
-		"pause web":                {call: "pause /pods/web 30m0s", stdout: "for 30m0s"},
-		"pause ROOT/cpu/pods/web":  {call: "pause /pods/web 30m0s", stdout: "/pods/web"},
-		"pause web --for 0":        {call: "pause /pods/web 0s", stdout: "no longer paused"},
-		"resume web":               {call: "pause /pods/web 0s", stdout: "default/web/nginx (/pods/web) is no longer paused\n"},
-		"resume":                   {call: "resume", stdout: "resumed: changes are written again\n"},
-		"hold --reason incident-7": {call: "hold incident-7", stdout: "held: nothing is written from now on; what was written stays\n", stderr: "plimsoll restore"},
+			stderr: "`plimsoll resume /pods/web FLAGS` ends that"},
+		"pause web":               {call: "pause /pods/web 30m0s", stdout: "for 30m0s"},
+		"pause ROOT/cpu/pods/web": {call: "pause /pods/web 30m0s", stdout: "/pods/web"},
+		"pause web --for 0":       {call: "pause /pods/web 0s", stdout: "no longer paused"},
+		"resume web":              {call: "pause /pods/web 0s", stdout: "default/web/nginx (/pods/web) is no longer paused\n"},
+		"resume":                  {call: "resume", stdout: "resumed: changes are written again\n"},
+		"hold --reason incident-7": {call: "hold incident-7", stdout: "held: nothing is written from now on; what was written stays\n",
+			stderr: "`plimsoll restore FLAGS` puts it back, `plimsoll resume FLAGS` ends"},
 		"release web": {call: "release /pods/web 1m0s",
 			stdout: "default/web/nginx (/pods/web) is released for 1m0s\n/pods/web burst 50ms -> 0s: applied\n"},
 		"release web --for 5s --json": {call: "release /pods/web 5s", stdout: `"schema": "plimsoll.results/v1"`},
 		"pause nginx":                 {err: "default/api/nginx (/pods/api), default/web/nginx (/pods/web)", stderr: "cgroup path"},
-		"retire":                      {call: "retire", stdout: "nothing", stderr: "writes nothing until it is stopped: `plimsoll resume`"},
-		"restore":                     {call: "hold+restore plimsoll restore", stdout: "nothing", stderr: "the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that"},
+		"retire":                      {call: "retire", stdout: "nothing", stderr: "writes nothing until it is stopped: `plimsoll resume FLAGS`"},
+		"restore":                     {call: "hold+restore plimsoll restore", stdout: "nothing", stderr: "the agent is held now, and writes nothing, also after a restart: `plimsoll resume FLAGS` ends that"},
 		"restore --to-spec":           {call: "hold+restore plimsoll restore", stderr: "the agent is held now", err: "--to-spec needs it stopped"},
-		"pause nobody":                {err: `no container is called "nobody"`, stderr: "plimsoll status"},
+		"pause nobody":                {err: `no container is called "nobody"`, stderr: "`plimsoll status FLAGS` lists"},
 		"pause web --for -1s":         {err: "negative"},
 		"release web --for 0":         {err: "above 0"},
 		"pause":                       {err: "accepts 1 arg"},
@@ -178,6 +182,7 @@ func TestSteering(t *testing.T) {
 			a := &fakeAgent{outcome: plan.Applied}
 			n := newNode(t).withAgent(t, a)
 			stdout, stderr, err := n.run(strings.Fields(strings.ReplaceAll(args, "ROOT", n.cgroups))...)
+			want.stderr = strings.ReplaceAll(want.stderr, "FLAGS", n.flags())
 			if !strings.Contains(stdout, want.stdout) || !strings.Contains(stderr, want.stderr) {
 				t.Errorf("got stdout %q, stderr %q; want %q, %q", stdout, stderr, want.stdout, want.stderr)
 			}
@@ -321,7 +326,7 @@ func TestOfflineStatus(t *testing.T) {
 		want    []report.Container
 		problem string
 	}{
-		"left":     {func(node) {}, boot, []report.Container{ours}, "plimsoll restore"},
+		"left":     {func(node) {}, boot, []report.Container{ours}, "`plimsoll restore FLAGS` puts it back"},
 		"put back": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
 		"foreign": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
 			[]report.Container{put(70*ms, false, "has a value that is not ours: a restore leaves it alone")}, ""},
@@ -339,8 +344,11 @@ func TestOfflineStatus(t *testing.T) {
 			if diff := cmp.Diff(tc.want, s.Containers); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if !strings.Contains(strings.Join(s.Problems, "\n"), tc.problem) {
-				t.Errorf("problems %q, want %q", s.Problems, tc.problem)
+			if problem := strings.ReplaceAll(tc.problem, "FLAGS", n.flags()); !strings.Contains(strings.Join(s.Problems, "\n"), problem) {
+				t.Errorf("problems %q, want %q", s.Problems, problem)
+			}
+			if out, _, err := n.run(); err != nil || strings.Contains(out, "plimsoll restore "+n.flags()+" ") != (tc.boot == boot) {
+				t.Errorf("what to do next: %s, %v", out, err)
 			}
 		})
 	}

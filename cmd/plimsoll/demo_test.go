@@ -83,7 +83,7 @@ func TestDemoBesideAnAgent(t *testing.T) {
 	defer held.Release()
 	_, stderr, err := n.run("demo", "--seconds", "1")
 	var locked *lock.TakenError
-	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(stderr, "hint: ask it with `plimsoll status`, or stop it first") {
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(stderr, "hint: ask it with `plimsoll status "+n.flags()+"`, or stop it first") {
 		t.Errorf("%v, %q", err, stderr)
 	}
 	if groups, err := filepath.Glob(filepath.Join(n.cgroups, "cpu", "plimsoll*")); err != nil || len(groups) > 0 {

@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/doctor/features"
 	"plimsoll/internal/nri"
+	"plimsoll/internal/report"
 	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -51,6 +52,7 @@ cgroup is written.`,
 				e.Configured = doctor.Judge(file.Node().Colocation, machine)
 			}
 			e.Runtimes = g.runtimesHere(cmd.Context(), dir, file)
+			report.CalledIn(e.Advice, g.flags())
 			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), useless(e))
 		},
 	}

@@ -21,3 +21,12 @@ func TestDoctorWithoutController(t *testing.T) {
 		t.Errorf("with a controller: %v", err)
 	}
 }
+
+// TestDoctorsCommandsFindTheAgent: a command in its advice works when it is copied.
+func TestDoctorsCommandsFindTheAgent(t *testing.T) {
+	n := newNode(t)
+	stdout, _, _ := n.run("doctor")
+	if text := strings.Join(strings.Fields(stdout), " "); !strings.Contains(text, "`plimsoll advise --live "+n.flags()+"`") {
+		t.Error(stdout)
+	}
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -143,7 +142,7 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 			results, err := g.client().Retire(ctx)
 			bar.Stop()
 			if err == nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent writes nothing until it is stopped: `plimsoll resume` ends that")
+				g.advise(cmd.ErrOrStderr(), "the agent writes nothing until it is stopped: `plimsoll resume` ends that")
 			}
 			if errors.Is(err, web.ErrNoAgent) {
 				results, _, err = restore(ctx, g, false, cmd.ErrOrStderr())

@@ -31,7 +31,7 @@ agent does not answer: touch /run/plimsoll/hold. The file and the status contain
 				return g.holdHint(g.elsewhere(err), "to start it held: mkdir -p "+g.stateDir+" && touch ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "held: nothing is written from now on; what was written stays")
-			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll restore` puts it back, `plimsoll resume` ends the hold")
+			g.advise(cmd.ErrOrStderr(), "`plimsoll restore` puts it back, `plimsoll resume` ends the hold")
 			return nil
 		},
 	}

@@ -187,6 +187,7 @@ type reporter struct {
 	flight  *recorder.Recorder // nil: turned off
 
 	receipts *disk.File
+	flags    string // report.Status.Flags
 }
 
 func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
@@ -215,10 +216,16 @@ func (r reporter) complete(s report.Status) report.Status {
 		}
 	}
 	r.meters.Report(&s)
-	if r.cluster == nil {
-		return s
+	r.cluster.report(&s)
+	return s.Reached(r.flags)
+}
+
+// report adds what the agent knows of Kubernetes; nothing where it is not asked for.
+func (c *cluster) report(s *report.Status) {
+	if c == nil {
+		return
 	}
-	k := r.cluster.Status()
+	k := c.Status()
 	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched,
 		RejectedNow: k.RejectedNow, RejectedTotal: k.RejectedTotal, EventsDropped: k.EventsDropped}
 	for _, m := range k.ConfigMaps {
@@ -236,5 +243,4 @@ func (r reporter) complete(s report.Status) report.Status {
 	if k.Fault != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemKubernetes, k.Fault))
 	}
-	return s
 }

@@ -110,3 +110,20 @@ func TestPlanNamesContainers(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+// TestLoggedCommandsFindTheAgent: a command that a line names works when it is copied.
+func TestLoggedCommandsFindTheAgent(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var b strings.Builder
+		log, err := (&logFlags{format: format, flags: "--state-dir /run/lab"}).logger(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Warn("held until `plimsoll resume`", "hint", "`plimsoll status` says why", "n", 1)
+		for _, want := range []string{"`plimsoll resume --state-dir /run/lab`", "`plimsoll status --state-dir /run/lab` says"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: no %s in %s", format, want, b.String())
+			}
+		}
+	}
+}

@@ -30,6 +30,7 @@ type globals struct {
 	cgroupRoot string
 	stateDir   string
 	lockDir    string
+	set        *pflag.FlagSet // of them; nil: they are as without a word
 }
 
 // withHint attaches advice to an error.
@@ -41,13 +42,33 @@ func main() {
 		root, name = newPlugin(), "kubectl plimsoll"
 	}
 	if err := root.Execute(); err != nil {
-		complain(os.Stderr, name, err)
+		complain(os.Stderr, name, flagsOf(root.PersistentFlags()), err)
 		os.Exit(exitCode(err))
 	}
 }
 
-// complain prints an error and its hint for a person. Names in an error cannot control the terminal.
-func complain(w io.Writer, name string, err error) {
+// flags are those that another command needs to find the same agent and the same control groups.
+func (g *globals) flags() string { return flagsOf(g.set) }
+
+// flagsOf spells the flags of a set that have other values than without a word.
+func flagsOf(set *pflag.FlagSet) string {
+	var list []string
+	set.VisitAll(func(f *pflag.Flag) {
+		if v := f.Value.String(); !f.Hidden && v != f.DefValue && v != "" {
+			list = append(list, "--"+f.Name+" "+word(v))
+		}
+	})
+	return strings.Join(list, " ")
+}
+
+// advise prints a hint for a person. The commands in it find the same agent.
+func (g *globals) advise(w io.Writer, text string) {
+	fmt.Fprintln(w, "plimsoll: hint:", report.Printable(report.Called(text, g.flags())))
+}
+
+// complain prints an error and its hint for a person. Names in an error cannot control the terminal, and the commands in
+// the hint get the flags.
+func complain(w io.Writer, name, flags string, err error) {
 	say := func(kind, text string) {
 		lines := strings.Split(text, "\n")
 		for i, line := range lines {
@@ -60,7 +81,7 @@ func complain(w io.Writer, name string, err error) {
 	var h interface{ Hint() string }
 	switch {
 	case errors.As(err, &h) && h.Hint() != "":
-		say("hint", h.Hint())
+		say("hint", report.Called(h.Hint(), flags))
 	case near != "":
 		say("hint", "did you mean `"+name+" "+near+"`?")
 	case unknownCommand(err):
@@ -143,11 +164,16 @@ func newRoot() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, askTimeout)
 			defer cancel()
-			_, err := io.WriteString(cmd.OutOrStdout(), guide.Text(guide.Next(g.facts(ctx))))
+			state, steps := guide.Next(g.facts(ctx))
+			for i := range steps {
+				steps[i].Command = strings.TrimSuffix(steps[i].Command+" "+g.flags(), " ")
+			}
+			_, err := io.WriteString(cmd.OutOrStdout(), guide.Text(state, steps))
 			return err
 		},
 	}
 	flags := root.PersistentFlags()
+	g.set = flags
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", cmp.Or(os.Getenv("PLIMSOLL_CGROUP_ROOT"), "/sys/fs/cgroup"),
 		"where the control groups are mounted; in a container that has them elsewhere PLIMSOLL_CGROUP_ROOT tells all commands")
 	flags.StringVar(&g.stateDir, "state-dir", defaultStateDir, "where the journal and the control socket live")

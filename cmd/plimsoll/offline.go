@@ -15,7 +15,7 @@ import (
 )
 
 // offlineStatus finds the values of ours that are still in the kernel's files although no agent runs.
-func offlineStatus(g *globals, now time.Time) (report.Status, error) {
+func offlineStatus(g *globals, now time.Time) (s report.Status, err error) {
 	state, err := journal.Load(g.stateDir)
 	if err != nil {
 		return report.Status{}, err
@@ -28,7 +28,8 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	if err != nil {
 		return report.Status{}, err
 	}
-	s := report.Status{Schema: report.StatusSchema, Version: version, Now: now, Mode: report.Offline, Kernel: kernel,
+	defer func() { s = s.Reached(g.flags()) }()
+	s = report.Status{Schema: report.StatusSchema, Version: version, Now: now, Mode: report.Offline, Kernel: kernel,
 		Cgroup: "?", Problems: state.Notes, Node: report.Node{State: "unknown"}}
 	if len(state.Entries) > 0 && state.BootID != boot {
 		s.Problems = append(s.Problems, report.ProblemOtherBoot)

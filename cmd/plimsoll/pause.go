@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"plimsoll/internal/report"
 )
 
 func pauseCommand(g *globals) *cobra.Command {
@@ -40,6 +38,6 @@ func pause(cmd *cobra.Command, g *globals, arg string, length time.Duration) err
 		return nil
 	}
 	fmt.Fprintf(out, "%s is kept at its limit for %s\n", named(t), length)
-	fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll resume %s` ends that\n", report.Printable(word(t.Cgroup)))
+	g.advise(cmd.ErrOrStderr(), "`plimsoll resume "+word(t.Cgroup)+"` ends that")
 	return nil
 }

@@ -67,7 +67,7 @@ func (g *globals) hintAtAgent(cmd *cobra.Command) {
 	ctx, cancel := within(cmd, askTimeout)
 	defer cancel()
 	if s, err := g.client().Status(ctx); err == nil && s.Kubernetes != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent that runs here knows what Kubernetes requests, which this plan does not: "+
+		g.advise(cmd.ErrOrStderr(), "the agent that runs here knows what Kubernetes requests, which this plan does not: "+
 			"`plimsoll plan --of-agent` asks it")
 	}
 }

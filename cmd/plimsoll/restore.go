@@ -47,7 +47,7 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 			}
 			bar.Stop()
 			if held {
-				fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that")
+				g.advise(cmd.ErrOrStderr(), "the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that")
 			}
 			if err != nil {
 				return err

@@ -91,6 +91,7 @@ looked after when the configuration, or --include, names them. The default polic
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: the configuration is good\n", report.Printable(f.file))
 				return nil
 			}
+			f.logFlags.flags = g.flags()
 			log, err := f.logger(os.Stderr)
 			if err != nil {
 				return err
@@ -127,6 +128,15 @@ looked after when the configuration, or --include, names them. The default polic
 type logFlags struct {
 	verbose bool
 	format  string
+	flags   string // for the commands that it names
+}
+
+// called gives the commands in a message or a hint their flags.
+func (f *logFlags) called(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString {
+		a.Value = slog.StringValue(report.Called(a.Value.String(), f.flags))
+	}
+	return a
 }
 
 func (f *logFlags) register(flags *pflag.FlagSet) {
@@ -137,6 +147,9 @@ func (f *logFlags) register(flags *pflag.FlagSet) {
 // logger writes lines for people, or objects for log collectors.
 func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.flags != "" {
+		o.ReplaceAttr = f.called
+	}
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}
@@ -207,7 +220,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	cluster.serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.tree, cluster.over(found), throttles, log)
 	r := reporter{a, cluster, resizes, features.Sight(m.tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
-		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(m, a, log)}
+		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(m, a, log), g.flags()}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)

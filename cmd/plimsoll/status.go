@@ -84,7 +84,7 @@ func (f *statusFlags) keepShowing(cmd *cobra.Command, g *globals) error {
 		case errors.Is(err, syscall.EPIPE):
 			return err
 		case err != nil:
-			complain(cmd.ErrOrStderr(), "plimsoll", err)
+			complain(cmd.ErrOrStderr(), "plimsoll", g.flags(), err)
 		}
 		select {
 		case <-ctx.Done():

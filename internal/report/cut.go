@@ -51,7 +51,7 @@ func (s Status) cuts(p *page) {
 	p.printf("\ncut:\n")
 	for i, c := range s.Cuts {
 		if i == mostInText {
-			p.printf("  %d more (hint: `plimsoll status --json` lists the first %d in cuts)\n", s.CutsNow-mostInText, mostCuts)
+			p.printf("  %d more (hint: %s lists the first %d in cuts)\n", s.CutsNow-mostInText, Called("`plimsoll status --json`", s.Flags), mostCuts)
 			break
 		}
 		p.printf("  %s\n", Printable(c.line()))

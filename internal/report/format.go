@@ -28,6 +28,34 @@ func span(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
+// Called gives each command in a text, which stands in backticks, the flags that it needs to find the agent.
+func Called(text, flags string) string {
+	if flags == "" {
+		return text
+	}
+	parts := strings.Split(text, "`")
+	for i := 1; i < len(parts)-1; i++ {
+		if strings.HasPrefix(parts[i], "plimsoll ") {
+			parts[i] += " " + flags
+		}
+	}
+	return strings.Join(parts, "`")
+}
+
+// CalledIn is Called in each of some texts, in their place.
+func CalledIn(texts []string, flags string) {
+	for i, text := range texts {
+		texts[i] = Called(text, flags)
+	}
+}
+
+// Reached is the status of an agent that commands find by these flags.
+func (s Status) Reached(flags string) Status {
+	s.Flags = flags
+	CalledIn(s.Problems, flags)
+	return s
+}
+
 // several is "1 file", or "2 files".
 func several[N int | int64](n N, noun string) string {
 	if n != 1 {

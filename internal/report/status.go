@@ -44,6 +44,8 @@ type Status struct {
 	Cuts       []Cut         `json:"cuts,omitempty"`         // requests of pods and containers that a bound reduces, the first 200; nothing is wrong
 	CutsNow    int           `json:"cuts_now,omitempty"`     // how many there are in all
 	Problems   []string      `json:"problems,omitempty"`     // what is wrong now, for people, with a hint
+	// those that a command on this node needs to find this agent, such as `--state-dir /run/lab`; absent: none
+	Flags string `json:"flags,omitempty"`
 }
 
 // Mode says whether the agent writes.

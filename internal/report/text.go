@@ -26,7 +26,7 @@ func (s Status) head(p *page) {
 	p.printf("plimsoll %s, %s; cgroup %s, kernel %s\n", s.Version, s.Mode, s.Cgroup, s.Kernel)
 	switch s.Mode {
 	case Held:
-		p.printf("held%s: it measures and writes nothing; `plimsoll resume` ends that\n", s.heldLine())
+		p.printf("held%s: it measures and writes nothing; %s ends that\n", s.heldLine(), Called("`plimsoll resume`", s.Flags))
 	case Offline:
 		p.printf("no agent runs: this is what the journal and the kernel's files say\n")
 		return

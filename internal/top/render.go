@@ -78,7 +78,7 @@ func (m Model) head() []string {
 	lines = append(lines, wrap(node, m.Width, 2)...)
 	switch {
 	case v.Mode == report.Held:
-		held := "held: nothing is written until `plimsoll resume`; reason: " + printable.Text(cmp.Or(v.HeldReason, "none given"))
+		held := report.Called("held: nothing is written until `plimsoll resume`; reason: ", v.Flags) + printable.Text(cmp.Or(v.HeldReason, "none given"))
 		lines = append(lines, m.paint(yellow, cut(held, m.Width)))
 	case v.Mark.Changed > 0:
 		changed := fmt.Sprintf("%d files changed", v.Mark.Changed)
@@ -89,7 +89,7 @@ func (m Model) head() []string {
 	}
 	for i, p := range v.Problems {
 		if i == 2 && len(v.Problems) > 3 {
-			lines = append(lines, fmt.Sprintf("and %d more problems: plimsoll status", len(v.Problems)-i))
+			lines = append(lines, fmt.Sprintf("and %d more problems: ", len(v.Problems)-i)+report.Called("`plimsoll status`", v.Flags))
 			break
 		}
 		lines = append(lines, m.paint(yellow, cut("problem: "+printable.Text(p), m.Width)))

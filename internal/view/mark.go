@@ -3,18 +3,16 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"plimsoll/internal/report"
 )
-
-// undo is the command that puts back all that the agent has written, and stops it from writing.
-const undo = "plimsoll restore"
 
 // mark is the state of the node.
 func mark(s report.Status) Mark {
 	m := Mark{Node: s.Node, Features: features(s), Changed: changed(s)}
 	if m.Changed > 0 {
-		m.Undo = undo
+		m.Undo = strings.Trim(report.Called("`plimsoll restore`", s.Flags), "`")
 	}
 	return m
 }

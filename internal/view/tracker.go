@@ -83,7 +83,7 @@ func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string]
 	maps.DeleteFunc(t.groups, func(_ string, g *group) bool { return g.taken != t.taken })
 	v := View{Schema: Schema, Now: s.Now, Node: t.Node, Version: s.Version, Kernel: s.Kernel, Cgroup: s.Cgroup, Mode: s.Mode,
 		HeldReason: s.HeldReason, Window: min(Window, s.Now.Sub(t.first)), Mark: mark(s), Rows: []Row{}, Recording: recording,
-		Colocation: s.Colocation, Reserve: s.Reserve, Waits: s.Waits, Problems: append([]string{}, s.Problems...)}
+		Colocation: s.Colocation, Reserve: s.Reserve, Waits: s.Waits, Problems: append([]string{}, s.Problems...), Flags: s.Flags}
 	t.rows(&v, s, recording != nil && s.Now.Sub(recording.Since) >= recordedFor)
 	v.Sentence = sentence(v, t.longestBehind(v))
 	return v

@@ -368,3 +368,14 @@ func recorded(t *testing.T, name string, v any) {
 	}
 	golden.File(t, name, string(got)+"\n")
 }
+
+// TestUndoFindsTheAgent: the command that is shown undoes what this agent has changed, when it is copied.
+func TestUndoFindsTheAgent(t *testing.T) {
+	for flags, want := range map[string]string{"": "plimsoll restore", "--state-dir /run/lab": "plimsoll restore --state-dir /run/lab"} {
+		var tr Tracker
+		v := tr.Add(status(0, web(func(c *report.Container) { c.Quota.Changed = true })).Reached(flags), nil, nil)
+		if v.Mark.Undo != want || v.Flags != flags {
+			t.Errorf("%q, %q; want %q", v.Mark.Undo, v.Flags, want)
+		}
+	}
+}

@@ -50,6 +50,7 @@ type View struct {
 	Reserve    *report.Reserve    `json:"reserve,omitempty"`    // as in the status
 	Waits      *report.Waits      `json:"waits,omitempty"`      // as in the status
 	Problems   []string           `json:"problems"`             // as in the status
+	Flags      string             `json:"flags,omitempty"`      // as in the status
 }
 
 // Recording says which periods are there.

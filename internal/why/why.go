@@ -63,7 +63,7 @@ func Paragraph(v view.View, r view.Row, diagnose string) string {
 	}
 	sentences = append(sentences, did(v, r), requests(r), todo(r, diagnose))
 	text := strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), " ")
-	return printable.Text(text)
+	return printable.Text(report.Called(text, v.Flags))
 }
 
 func lost(r view.Row) time.Duration {

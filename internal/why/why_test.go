@@ -69,6 +69,10 @@ func TestEachCauseHasItsStep(t *testing.T) {
 		r := row()
 		r.Cause, r.Problem = c, "refused: invalid argument\x1b[2J"
 		got := Paragraph(view.View{Window: time.Minute}, r, "x")
+		if with := Paragraph(view.View{Window: time.Minute, Flags: "--state-dir /s"}, r, "x"); strings.Contains(got, "`plimsoll ") &&
+			!strings.Contains(with, " --state-dir /s`") {
+			t.Errorf("%s: a command without its flags: %s", c, with)
+		}
 		if other, is := said[got]; is || !strings.Contains(got, "To do: ") || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%s: as %s, without a step, or not printable: %s", c, other, got)
 		}

@@ -51,7 +51,7 @@ func theWaits(t *testing.T, browser context.Context) {
 		{"own limit", []view.WaitedFor{limit}, nil, "100 % of the waiting is a limit of its own, not a neighbour.", "ingest"},
 		{"own limit first", []view.WaitedFor{limit, behind}, []report.Neighbour{ingest}, "78 % of the waiting is a limit of its own, not a neighbour.", "behind ingest"},
 		{"neighbours", []view.WaitedFor{behind}, []report.Neighbour{ingest}, "100 % of the waiting is behind neighbours, the longest behind ingest.", "limit of its own"},
-		{"not named", []view.WaitedFor{behind}, nil, "plimsoll diagnose", "ingest"},
+		{"not named", []view.WaitedFor{behind}, nil, "plimsoll diagnose --state-dir /run/lab checkout", "ingest"},
 	} {
 		f.set(func(f *fake) { f.node.waited = &view.Waited{Causes: c.causes, Neighbours: c.neighbours} })
 		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))

@@ -94,7 +94,7 @@ func (n *node) view(now time.Time) view.View {
 	return view.View{Schema: view.Schema, Now: now, Node: n.name, Version: "v0", Kernel: "6.1.158", Cgroup: "v1", Mode: cmp.Or(n.mode, report.Active), Window: time.Minute, Mark: n.mark, Rows: rows,
 		Sentence:   sentence,
 		Recording:  &view.Recording{Since: now.Add(-time.Hour)},
-		Colocation: n.colocation, Reserve: n.reserve, Waits: n.waits, Problems: n.problems}
+		Colocation: n.colocation, Reserve: n.reserve, Waits: n.waits, Problems: n.problems, Flags: "--state-dir /run/lab"}
 }
 
 // periods are those of the time before now: a service that is busy for moments, with the kernel's arithmetic of tokens.

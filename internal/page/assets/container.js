@@ -46,9 +46,10 @@ export class Container {
     this.strip.show(state.strip, row, d?.unmeasured);
     if (d === null || d === this.detail) return;
     this.detail = d;
+    const diagnose = ['plimsoll diagnose', state.view.flags, quote(row.name)].filter(Boolean).join(' '); // a name may be quoted by --
     for (const [panel, from, make] of [
       [this.demand, [d.histogram, d.demand, d.unmeasured], () => histogram(d, row)],
-      [this.waits, [d.waited, row.name], () => waits(d.waited, row)],
+      [this.waits, [d.waited, row.name, diagnose], () => waits(d.waited, diagnose)],
       [this.advice, d.advice, () => advice(d.advice, row)],
     ]) {
       frame(() => {
@@ -129,10 +130,10 @@ function lately(row) {
   return row.cause_now === row.cause ? '' : `Now: ${because({ cause: row.cause_now, cause_now: row.cause_now })} `;
 }
 
-/** waits says first what the longest wait was for. A limit's part is never laid on a neighbour. */
-function waits(w, row) {
+/** waits says first what the longest wait was for. A limit's part is never laid on a neighbour. diagnose is the command that measures it. */
+function waits(w, diagnose) {
   const head = h('h2', { id: 'waits' }, 'Waits for a CPU');
-  if (!w) return [head, h('p', { class: 'nothing' }, 'Not measured: the agent runs without --waits. This measures them for a while:'), command(`plimsoll diagnose ${quote(row.name)}`)];
+  if (!w) return [head, h('p', { class: 'nothing' }, 'Not measured: the agent runs without --waits. This measures them for a while:'), command(diagnose)];
   const list = (w.causes ?? []).filter((c) => c.time_ns > 0), longest = Math.max(1, ...list.map((c) => c.time_ns)), total = list.reduce((sum, c) => sum + c.time_ns, 0);
   if (list.length === 0) return [head, h('p', {}, 'It has waited for nothing.')];
   const first = list[0];
@@ -147,7 +148,7 @@ function waits(w, row) {
   });
   return [head, h('p', {}, h('b', {}, blame), ` Threads wanted ${span(w.wanted_ns)} of CPU time and received ${span(w.received_ns)}, since the agent knows the container.`), h('ul', { class: 'causes' }, rows),
     near.length > 0 ? [h('h3', {}, 'Neighbours that had the CPU'), h('ul', { class: 'causes' }, near.slice(0, 8).map((n) => h('li', {}, h('span', { title: n.cgroup }, n.name), h('b', {}, span(n.time_ns)))))] :
-      behind && behind.time_ns >= 0.05 * total ? [h('p', { class: 'axis' }, 'This names the neighbours:'), command(`plimsoll diagnose ${quote(row.name)}`)] :
+      behind && behind.time_ns >= 0.05 * total ? [h('p', { class: 'axis' }, 'This names the neighbours:'), command(diagnose)] :
         h('p', { class: 'axis' }, 'No neighbour had a part of it that is worth a name.')].flat();
 }
 

@@ -63,6 +63,7 @@ export class Table {
   /** show takes the rows of a view, and the length of its window. */
   show(state) {
     this.rows = state.order;
+    this.doctor = `plimsoll doctor ${state.view.flags ?? ''}`.trim();
     const seconds = Math.round(state.view.window_ns / 1e9);
     for (const [key, unit] of Object.entries(counted)) say(this.heads.get(key).small, `${unit} ${seconds} s`);
     this.refresh();
@@ -94,7 +95,7 @@ export class Table {
     mark(this.scroller, 'aria-rowcount', String(this.shown.length + 1));
     this.nothing.hidden = this.shown.length > 0;
     this.scroller.hidden = this.shown.length === 0;
-    say(this.nothing, all === 0 ? 'Plimsoll manages no container here. `plimsoll doctor` says why.' : 'No container has all of these words.');
+    say(this.nothing, all === 0 ? `Plimsoll manages no container here. \`${this.doctor}\` says why.` : 'No container has all of these words.');
     this.draw();
   }
 
