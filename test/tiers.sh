@@ -133,7 +133,7 @@ tier_labs_long() {
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 60; }
-tier_bench_hostile() { need_groups && go run ./lab/hostile; }
+tier_bench_hostile() { need_groups && go run ./lab/hostile -strict; }
 tier_bench_start() {
   need_groups && go run ./lab/start -java -XX:TieredStopAtLevel=1 && go run ./lab/start && go run ./lab/start -limit 1
 }
@@ -169,8 +169,8 @@ tier_trial_long() {
     go_test -timeout 30m -count=1 -run TestCoverage ./internal/receipt -weeks 100000
 }
 # The soak judges what grows. On a machine that is full nothing is raised, and the noise may hide a leak: run the hour on a quiet one.
-tier_soak() { need_groups && go run ./lab/soak -seconds "${SOAK_SECONDS:-3600}"; }
-tier_soak_short() { need_groups && go run ./lab/soak -seconds 180 -kill 8s -churn 20 -flap 60s -every 1s -last 0.35; }
+tier_soak() { need_groups && go run ./lab/soak -strict -seconds "${SOAK_SECONDS:-3600}"; }
+tier_soak_short() { need_groups && go run ./lab/soak -strict -seconds 180 -kill 8s -churn 20 -flap 60s -every 1s -last 0.35; }
 tier_fuzz() {
   local package name
   while IFS=: read -r package name; do

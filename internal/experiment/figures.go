@@ -17,7 +17,8 @@ type Figure struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"`
 	AtLeast  float64 `json:"at_least"`
-	AtMost   float64 `json:"at_most"` // 0: no upper bound
+	AtMost   float64 `json:"at_most"`        // 0: no upper bound
+	None     bool    `json:"none,omitempty"` // the value must be 0
 	Measured bool    `json:"measured"`
 	// Chance is where the value could lie though nothing were different; up to there it keeps the promise too. Where
 	// there is no bound, the value is only reported.
@@ -30,8 +31,11 @@ func (f Figure) Met() bool {
 	if f.Chance != nil && most > 0 {
 		most = max(most, f.Chance.High)
 	}
-	return f.Measured && f.Value >= f.AtLeast && (most == 0 || f.Value <= most)
+	return f.Measured && f.Value >= f.AtLeast && (most == 0 || f.Value <= most) && (!f.None || f.Value == 0)
 }
+
+// Promised says whether anything is promised of the value, or it is only reported.
+func (f Figure) Promised() bool { return f.AtLeast != 0 || f.AtMost != 0 || f.None }
 
 // Figures compares the result with the project's aims. Throttled ratios and CPU are medians over rounds, latencies are
 // those of all rounds' requests together.
@@ -142,7 +146,7 @@ func WriteFigures(page *bytes.Buffer, figures []Figure) {
 		switch {
 		case !f.Measured:
 			value, verdict = "-", "not measured"
-		case f.AtLeast == 0 && f.AtMost == 0:
+		case !f.Promised():
 			verdict = ""
 		case f.Met():
 			verdict = "met"
@@ -161,7 +165,9 @@ func (f Figure) target() string {
 		return fmt.Sprintf("<= %.3g, or %.3g (A/A)", f.AtMost, f.Chance.High)
 	case f.Chance != nil && f.AtMost == 0:
 		return fmt.Sprintf("95 %%: %.3g to %.3g", f.Chance.Low, f.Chance.High)
-	case f.AtMost == 0 && f.AtLeast == 0:
+	case f.None:
+		return "0"
+	case !f.Promised():
 		return ""
 	case f.AtMost == 0:
 		return fmt.Sprintf(">= %.4g", f.AtLeast)

@@ -273,6 +273,9 @@ func TestFigures(t *testing.T) {
 		{Figure{Value: 0.9, AtLeast: 0.95, AtMost: 1.05, Measured: true}, false},
 		{Figure{Value: 1, AtLeast: 0.95, AtMost: 1.05}, false},
 		{Figure{Value: 1.1, AtMost: 1.05, Measured: true, Chance: &Interval{0.9, 1.11}}, true},
+		{Figure{None: true, Measured: true}, true},
+		{Figure{Value: 1, None: true, Measured: true}, false},
+		{Figure{None: true}, false},
 		{Figure{Value: 1.12, AtMost: 1.05, Measured: true, Chance: &Interval{0.9, 1.11}}, false},
 		{Figure{Value: 1.04, AtMost: 1.05, Measured: true, Chance: &Interval{0.8, 0.9}}, true},
 	} {

@@ -71,10 +71,6 @@ type Findings interface{ WriteText(page *bytes.Buffer) }
 //
 //	Chart() *figure.Canvas                     the picture that -svg asks for
 //	Aims() []experiment.Figure                 what was measured beside the aims; one that was missed fails with -strict
-//	Failed() error                             why the result is a failure in any case
-//
-// A Figure has a number and bounds, of which 0 is none. Aims that are words, or that nothing at all is lost, are for Failed
-// (lab/hostile, lab/soak).
 type Experiment[R Findings] interface {
 	common() *Settings
 	// Flags declares the flags of the experiment. The settings hold the defaults.
@@ -142,12 +138,9 @@ func Parse[R Findings](name string, e Experiment[R], args []string) error {
 
 // verdict says why a result is a failure.
 func verdict(r any, strict bool) (err error) {
-	if f, is := r.(interface{ Failed() error }); is {
-		err = f.Failed()
-	}
 	if a, is := r.(interface{ Aims() []experiment.Figure }); is && strict {
 		for _, f := range a.Aims() {
-			if (f.AtLeast != 0 || f.AtMost != 0) && !f.Met() {
+			if f.Promised() && !f.Met() {
 				err = errors.Join(err, fmt.Errorf("aim missed: %s", f.Name))
 			}
 		}

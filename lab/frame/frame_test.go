@@ -164,11 +164,6 @@ func TestMedians(t *testing.T) {
 	}
 }
 
-// failing is a result that is a failure in any case.
-type failing struct{ found }
-
-func (*failing) Failed() error { return errors.New("lost") }
-
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		r      any
@@ -178,8 +173,6 @@ func TestVerdict(t *testing.T) {
 		"met":                {&found{1}, true, ""},
 		"missed":             {&found{2}, true, "aim missed: value"},
 		"missed, not strict": {&found{2}, false, ""},
-		"failed":             {&failing{found{1}}, false, "lost"},
-		"both":               {&failing{found{2}}, true, "lost\naim missed: value"},
 		"no aims":            {struct{}{}, true, ""},
 	} {
 		got := ""

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,7 +12,7 @@ import (
 	"plimsoll/lab/frame"
 )
 
-// The aims of the project.
+// The aims of the project: a p99 of at most so many times the quiet one and so much more, and no more memory.
 const (
 	aimRatio  = 2
 	aimMore   = time.Millisecond
@@ -36,43 +36,23 @@ type row struct {
 	Fault     string  `json:"fault,omitempty"` // the agent had to be killed
 }
 
-// misses lists the aims that the condition missed.
-func (r row) misses() []string {
-	var list []string
-	if r.Quiet.Throttles == 0 || r.Hostile.Throttles == 0 {
-		list = append(list, "nothing was throttled")
-	}
-	if r.Hostile.P99 > aimRatio*r.Quiet.P99+aimMore {
-		list = append(list, "p99")
-	}
-	if r.Hostile.Missed > 0 {
-		list = append(list, fmt.Sprintf("%d throttles lasted", r.Hostile.Missed))
-	}
-	if r.Hostile.Memory > aimMemory {
-		list = append(list, "memory")
-	}
-	if r.Fault != "" {
-		list = append(list, "did not stop")
-	}
-	return list
-}
-
-func (r row) verdict() string {
-	if list := r.misses(); len(list) > 0 {
-		return "missed: " + strings.Join(list, ", ")
-	}
-	return "met"
-}
-
-// Failed is an error where a condition missed an aim.
-func (r *result) Failed() error {
-	var errs []error
+// Aims are the p99 of each condition, and the worst of all conditions.
+func (r *result) Aims() []experiment.Figure {
+	var list []experiment.Figure
+	fewest, lasted, most, faults := math.Inf(1), 0, int64(0), 0
 	for _, row := range r.Rows {
-		if list := row.misses(); len(list) > 0 {
-			errs = append(errs, fmt.Errorf("condition %s: %s", row.Condition, row.verdict()))
+		list = append(list, experiment.Figure{Name: "p99 in ms, " + row.Condition, Value: experiment.Milliseconds(row.Hostile.P99),
+			AtMost: experiment.Milliseconds(aimRatio*row.Quiet.P99 + aimMore), Measured: true})
+		fewest = min(fewest, float64(row.Quiet.Throttles), float64(row.Hostile.Throttles))
+		lasted, most = lasted+row.Hostile.Missed, max(most, row.Hostile.Memory)
+		if row.Fault != "" {
+			faults++
 		}
 	}
-	return errors.Join(errs...)
+	return append(list, experiment.Figure{Name: "throttles in a window, fewest", Value: fewest, AtLeast: 1, Measured: true},
+		experiment.Figure{Name: "throttles that lasted to their period's end", Value: float64(lasted), None: true, Measured: true},
+		experiment.Figure{Name: "memory in MiB, most", Value: float64(most) / (1 << 20), AtMost: aimMemory >> 20, Measured: true},
+		experiment.Figure{Name: "agents that did not stop", Value: float64(faults), None: true, Measured: true})
 }
 
 func (r row) line() string { return strings.Join(r.cells(), "  ") }
@@ -84,7 +64,7 @@ func (r row) cells() []string {
 	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99), fmt.Sprint(r.Quiet.Missed),
 		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(r.Hostile.Missed),
 		ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
-		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20)), r.verdict()}
+		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20))}
 }
 
 func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Milliseconds(d)) }
@@ -97,15 +77,15 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		fmt.Fprintf(page, "  %-10s %s\n", row.Condition, row.What)
 	}
 	rows := [][]string{
-		{"", "quiet", "begin to write", "", "", "hostile", "begin to write", "", "", "ratio", "", "memory", ""},
-		{"condition", "throttles", "p50", "p99", "missed", "throttles", "p50", "p99", "missed", "p50", "p99", "peak", "aim"},
+		{"", "quiet", "begin to write", "", "", "hostile", "begin to write", "", "", "ratio", "", "memory"},
+		{"condition", "throttles", "p50", "p99", "missed", "throttles", "p50", "p99", "missed", "p50", "p99", "peak"},
 	}
 	for _, row := range r.Rows {
 		rows = append(rows, row.cells())
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
-	fmt.Fprintf(page, "Throttles: those that may be ended (not at the cap). Missed: lasted to their period's end.\n"+
-		"Aim: p99 at most %d times the quiet one and %v more, none missed, at most %d MiB.\n", aimRatio, aimMore, aimMemory>>20)
+	fmt.Fprintf(page, "Throttles: those that may be ended (not at the cap). Missed: lasted to their period's end.\n")
+	frame.WriteAims(page, nil, r.Aims())
 	for _, row := range r.Rows {
 		if row.Fault != "" {
 			fmt.Fprintf(page, "Careful: %s: %s\n", row.Condition, row.Fault)

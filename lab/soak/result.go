@@ -2,10 +2,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -36,7 +33,6 @@ type result struct {
 	AfterRestore []string        `json:"differences_after_restore"`
 	LeftMaps     int             `json:"maps_left"`
 	Growth       []judged        `json:"growth"`
-	Aims         []aim           `json:"aims"`
 	Samples      []sample        `json:"samples"`
 
 	ended, present done // by agents that are dead, and by the present one
@@ -45,14 +41,6 @@ type result struct {
 
 // done is what an agent has done.
 type done struct{ raises, refills int64 }
-
-// aim is a part of the verdict.
-type aim struct {
-	Name string `json:"name"`
-	Have string `json:"have"`
-	Want string `json:"want"`
-	Met  bool   `json:"met"`
-}
 
 // count adds up what the agents have done.
 func (r *result) count(life int, s report.Status) {
@@ -92,49 +80,38 @@ const oftenIdle = 0.5
 // full says whether the machine had no room for raises most of the time.
 func (r *result) full() bool { return float64(r.IdleSamples) < oftenIdle*float64(len(r.Samples)) }
 
-// conclude judges what was measured. Life last is that of the agent that was not killed.
-func (r *result) conclude(last int) {
-	r.Growth = judge(r.Samples, r.Groups, last)
+// Aims are that nothing grows or is lost, and that what shows it has happened.
+func (r *result) Aims() []experiment.Figure {
+	aim := func(name string, value, least, most float64) experiment.Figure {
+		return experiment.Figure{Name: name, Value: value, AtLeast: least, AtMost: most, None: least == 0 && most == 0, Measured: true}
+	}
+	var grow int
 	for _, j := range r.Growth {
-		r.Aims = append(r.Aims, aim{j.Quantity + " " + j.Where, string(j.Verdict), string(flat), j.met(r.full())})
-	}
-	none := func(name string, n int) {
-		r.Aims = append(r.Aims, aim{name, fmt.Sprint(n), "0", n == 0})
-	}
-	some := func(name string, n int64) {
-		r.Aims = append(r.Aims, aim{name, fmt.Sprint(n), "1 or more", n > 0})
+		if !j.met(r.full()) {
+			grow++
+		}
 	}
 	var journal, memory int64
 	for _, s := range r.Samples {
 		journal, memory = max(journal, s.Journal), max(memory, s.RSS)
 	}
-	r.Aims = append(r.Aims, aim{"most memory", fmt.Sprintf("%.1f MiB", float64(memory)/(1<<20)), fmt.Sprintf("%d MiB at most", maxMemory>>20), memory <= maxMemory})
-	r.Aims = append(r.Aims, aim{"largest journal", fmt.Sprintf("%d KiB", journal>>10), fmt.Sprintf("%d KiB at most", maxJournal>>10), journal <= maxJournal})
-	none("lost resizes", len(r.Lost))
-	none("files that differ after a stop", len(r.AfterStop))
-	none("files that differ after kill -9 and restore", len(r.AfterRestore))
-	none("eBPF maps that are left", r.LeftMaps)
-	some("kills", r.Kills)
-	some("failures of the API server", r.Flaps)
-	some("checks for lost resizes", r.Checks)
-	some("files that differ after kill -9 alone", int64(r.LeftByKill))
+	list := []experiment.Figure{
+		aim("quantities that grow, or of which that is unclear", float64(grow), 0, 0),
+		aim("most memory in MiB", float64(memory)/(1<<20), 0, maxMemory>>20),
+		aim("largest journal in KiB", float64(journal)/(1<<10), 0, maxJournal>>10),
+		aim("lost resizes", float64(len(r.Lost)), 0, 0),
+		aim("files that differ after a stop", float64(len(r.AfterStop)), 0, 0),
+		aim("files that differ after kill -9 and restore", float64(len(r.AfterRestore)), 0, 0),
+		aim("eBPF maps that are left", float64(r.LeftMaps), 0, 0),
+		aim("kills", float64(r.Kills), 1, 0),
+		aim("failures of the API server", float64(r.Flaps), 1, 0),
+		aim("checks for lost resizes", float64(r.Checks), 1, 0),
+		aim("files that differ after kill -9 alone", float64(r.LeftByKill), 1, 0),
+	}
 	if !r.full() {
-		some("resizes at a raise", r.Owner.AtRaise)
+		list = append(list, aim("resizes at a raise", float64(r.Owner.AtRaise), 1, 0))
 	}
-}
-
-// Failed is an error that names the aims that were missed.
-func (r *result) Failed() error {
-	var missed []string
-	for _, a := range r.Aims {
-		if !a.Met {
-			missed = append(missed, fmt.Sprintf("%s: %s, not %s", a.Name, a.Have, a.Want))
-		}
-	}
-	if missed == nil {
-		return nil
-	}
-	return errors.New("missed: " + strings.Join(missed, "; "))
+	return list
 }
 
 // WriteText is the result for people.
@@ -155,14 +132,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		rows = append(rows, append([]string{j.Quantity, j.Where}, j.cells(r.full())...))
 	}
 	experiment.Columns(page, 0, rows)
-	page.WriteByte('\n')
-	rows = nil
-	for _, a := range r.Aims {
-		if !slices.ContainsFunc(r.Growth, func(j judged) bool { return a.Name == j.Quantity+" "+j.Where }) {
-			rows = append(rows, []string{a.Name, a.Have, "aim: " + a.Want, met(a.Met)})
-		}
-	}
-	experiment.Columns(page, 0, rows)
+	frame.WriteAims(page, nil, r.Aims())
 	for _, list := range [][]string{r.Lost, r.AfterStop, r.AfterRestore} {
 		experiment.Lines(page, list)
 	}
@@ -173,11 +143,4 @@ func longest(list []time.Duration) (most time.Duration) {
 		most = max(most, d)
 	}
 	return most
-}
-
-func met(is bool) string {
-	if is {
-		return "met"
-	}
-	return "missed"
 }

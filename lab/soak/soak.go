@@ -49,7 +49,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 		return nil, err
 	}
 	k.result.Owner, k.result.Flaps, k.result.Groups = k.owner.counts, k.api.Fails(), len(k.owner.all())
-	k.result.conclude(k.life)
+	k.result.Growth = judge(k.result.Samples, k.result.Groups, k.life)
 	return k.result, nil
 }
 
