@@ -326,6 +326,7 @@ func (w *Writer) intend(c plan.Change) error {
 
 // write writes the value and reads it back. fresh: if it fails, the file holds no value of ours.
 func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
+	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
 	err := w.set(c)
 	if errors.Is(err, syscall.ENOSPC) && c.Restore && c.Knob == plan.CPUs && c.To == "" {
 		return w.free(c, err)
@@ -349,7 +350,7 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 		return w.result(c, plan.Refused, held, w.explain(c, err))
 	case lookErr != nil:
 		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
-	case held == c.To && c.Restore:
+	case c.Restore && (held == c.To || held == Present(w.tree, e).Target()): // the kernel may have scaled it since
 		r := w.ended(c, plan.Applied, held, nil)
 		if c.Knob == plan.Burst {
 			w.bursts = append(w.bursts, r)

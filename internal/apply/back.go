@@ -79,14 +79,11 @@ func (w *Writer) restoreAgain() (results []plan.Result) {
 // awaitOwners ends a restore after which nobody checks the files: it waits for owners' writes that may be under way,
 // and restores what they put back.
 func (w *Writer) awaitOwners(patience time.Duration) (results []plan.Result) {
-	for range writesAtMost {
-		if len(w.bursts) == 0 || patience == 0 {
-			return results
-		}
+	for n := 0; n < writesAtMost && len(w.bursts) > 0 && patience > 0; n++ {
 		w.Sleep(lateness)
 		again := w.restoreAgain()
 		if len(again) == 0 {
-			return results
+			break
 		}
 		results = append(results, again...)
 	}

@@ -28,20 +28,14 @@ func (w *Writer) TryRestore(filter func(journal.Entry) bool) []plan.Result {
 	return w.putBack(filter, false, 0)
 }
 
-func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience time.Duration) []plan.Result {
-	var results []plan.Result
+func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience time.Duration) (results []plan.Result) {
 	for _, wave := range []func(journal.Entry) bool{
 		w.isDivided, // before a write of cpu.max divides the burst again, so that it cannot be recognized
 		func(e journal.Entry) bool { return e.Knob != plan.Weight },
 		func(e journal.Entry) bool { return e.Knob == plan.Weight }, // after idle, which locks it
 	} {
-		var entries []journal.Entry
-		for _, e := range w.journal.Entries() {
-			if (filter == nil || filter(e)) && wave(e) {
-				entries = append(entries, e)
-			}
-		}
-		results = append(results, w.restore(entries, toSpec, patience)...)
+		skip := func(e journal.Entry) bool { return filter != nil && !filter(e) || !wave(e) }
+		results = append(results, w.restore(slices.DeleteFunc(w.journal.Entries(), skip), toSpec, patience)...)
 	}
 	results = append(results, w.awaitOwners(patience)...)
 	if filter == nil {
@@ -50,8 +44,7 @@ func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience 
 	return results
 }
 
-func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Duration) []plan.Result {
-	var results []plan.Result
+func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Duration) (results []plan.Result) {
 	var changes []plan.Change
 	for _, e := range entries {
 		c, r, write := w.examine(e, toSpec)
@@ -69,16 +62,17 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Dur
 }
 
 // persist carries out changes, and retries the refused ones as long as others succeed: a foreign value in a hierarchy
-// can make any order wrong. It waits for a dying group, longer each time, up to patience.
-func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Duration) []plan.Result {
-	var results []plan.Result
+// can make any order wrong. It waits for a dying group, longer each time, up to patience, and so also tries again what
+// the kernel scaled just before it was written.
+func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Duration) (results []plan.Result) {
 	wait := firstWait
 	for {
 		var refused []plan.Result
 		var again []plan.Change
 		for _, c := range changes {
-			for _, r := range w.family(c, toSpec) {
-				if _, claimed := w.journal.Entry(r.Change.Cgroup, r.Change.Knob); claimed && r.Outcome == plan.Refused {
+			for _, r := range w.family(w.current(c), toSpec) {
+				_, claimed := w.journal.Entry(r.Change.Cgroup, r.Change.Knob)
+				if claimed && (r.Outcome == plan.Refused || r.Outcome == plan.Trampled) {
 					refused, again = append(refused, r), append(again, r.Change)
 					continue
 				}
@@ -105,9 +99,9 @@ const (
 	lastWait  = 320 * time.Millisecond
 )
 
-// waits says whether a change was probably refused because of a dying group.
+// waits says whether a change was probably refused because of a dying group, or the kernel has scaled its values since.
 func (w *Writer) waits(c plan.Change) bool {
-	return c.Knob == plan.Quota && w.whyQuota(c) == dyingChild
+	return c.Knob == plan.Quota && w.whyQuota(c) == dyingChild || w.current(c) != c
 }
 
 // examine says whether an entry needs a write, and else makes its result.

@@ -12,11 +12,10 @@ func Present(tree *cgroup.Tree, e journal.Entry) journal.Entry {
 	if e.Period == "" {
 		return e
 	}
-	b, err := tree.Bandwidth(e.Path)
-	if err != nil {
-		return e
+	if b, err := tree.Bandwidth(e.Path); err == nil {
+		e = e.In(b)
 	}
-	return e.In(b)
+	return e
 }
 
 // lookAt reads the file of an entry, and the entry as it is for that value.
@@ -29,23 +28,28 @@ func (w *Writer) lookAt(e journal.Entry) (journal.Entry, plan.Value, error) {
 	return now, held, err
 }
 
+// current is a restore with its values as the kernel may have scaled them since it was examined.
+func (w *Writer) current(c plan.Change) plan.Change {
+	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
+	if e, held, err := w.lookAt(e); err == nil && held != c.From && w.ours(e, held) {
+		c.From, c.To = held, e.Target()
+	}
+	return c
+}
+
 // keepUp brings an entry of the journal up to what the kernel has made of its values.
 func (w *Writer) keepUp(id workload.ID, knob plan.Knob) error {
 	e, _ := w.journal.Entry(id, knob)
-	now := Present(w.tree, e)
-	if now.Period == e.Period {
-		return nil
+	if now := Present(w.tree, e); now.Period != e.Period {
+		return w.journal.Claim(now)
 	}
-	return w.journal.Claim(now)
+	return nil
 }
 
 // claimOf is the claim of a value that a file holds, and of no other value yet.
 func (w *Writer) claimOf(id workload.ID, knob plan.Knob, held plan.Value) journal.Entry {
 	e := journal.Entry{ID: id, Knob: knob, Original: held, Min: held, Max: held}
-	if !knob.OfBandwidth() {
-		return e
-	}
-	if b, err := w.tree.Bandwidth(id.Path); err == nil {
+	if b, err := w.tree.Bandwidth(id.Path); err == nil && knob.OfBandwidth() {
 		e.Period = plan.Time(b.Period)
 	}
 	return e

@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -93,6 +95,45 @@ func TestScaledAsItIsWritten(t *testing.T) {
 			t.Errorf("restored %+v", b)
 		}
 	})
+}
+
+// TestRestoreScaledMeanwhile: the kernel scales our values after they were examined, or a restored one before it is read
+// back; the owner's share of a CPU is restored all the same, and nothing of ours is left.
+func TestRestoreScaledMeanwhile(t *testing.T) {
+	burst := func(op, _ string) bool { return op == "write" }
+	quota := func(op, name string) bool {
+		return op == "write" && (strings.HasSuffix(name, "a/cpu.max") || strings.HasSuffix(name, "a/cpu.cfs_quota_us"))
+	}
+	for name, c := range map[string]struct {
+		after    func(op, name string) bool
+		declared plan.Value
+		want     time.Duration
+	}{"examined": {burst, "", 16 * ms}, "examined, declared": {burst, "10ms", 20 * ms}, "written": {quota, "", 16 * ms}} {
+		each(t, func(t *testing.T, n *node) {
+			scaledNode(t, n)
+			if c.declared != "" {
+				n.must(n.w.Rebase(n.id("/pod/a"), plan.Quota, c.declared))
+			}
+			armed := false
+			n.k.Fault = func(op, file string, _ []byte) error {
+				if armed && op == "read" {
+					n.k.Fault = nil
+					n.k.Scale("/pod/a")
+				}
+				armed = armed || c.after(op, file)
+				return nil
+			}
+			for _, r := range n.w.Restore(nil, false) {
+				if r.Outcome != plan.Applied {
+					t.Errorf("%s: %+v", name, r)
+				}
+			}
+			if b := n.k.Bandwidth("/pod/a"); b.Quota != c.want || b.Period != 40*ms || b.Burst != 0 {
+				t.Errorf("%s: restored %+v", name, b)
+			}
+			n.wantIdempotent()
+		})
+	}
 }
 
 func (n *node) entry(group string) journal.Entry {
