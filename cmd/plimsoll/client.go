@@ -54,6 +54,17 @@ func bars(cmd *cobra.Command) io.Writer {
 	return nil
 }
 
+// toStdout is the name of a file that stands for standard output.
+const toStdout = "-"
+
+// noTerminal refuses to write a file to a terminal.
+func noTerminal(stdout io.Writer) error {
+	if !terminal(stdout) {
+		return nil
+	}
+	return withHint(misusef("standard output is a terminal, and no place for a file"), "add > FILE")
+}
+
 // texter can be written for people.
 type texter interface{ Text(w io.Writer) error }
 

@@ -84,9 +84,12 @@ clock. Nothing is written to any control group.
 Record without a limit, or with one that is never reached: under a limit the container cannot use what it wants. The
 longer the better: an hour has 36,000 periods. Ctrl-C ends the recording early and keeps it.
 
-FILE.npy is a numpy array of shares of the machine, with its metadata beside it in FILE.npy.json; FILE.csv is one file.`,
+FILE.npy is a numpy array of shares of the machine, with its metadata beside it in FILE.npy.json; FILE.csv is one file.
+With --out - that one goes to standard output, and what it is like to standard error: out of a pod whose files
+cannot be copied.`,
 		Example: `  plimsoll record default/web/nginx --for 1h
-  plimsoll record /lab/a /lab/b --samples 6000 --out both.csv`,
+  plimsoll record /lab/a /lab/b --samples 6000 --out both.csv
+  kubectl -n plimsoll exec POD -- /plimsoll record default/web/nginx --for 1m --out - > web.csv`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilAsked(cmd)
@@ -96,16 +99,19 @@ FILE.npy is a numpy array of shares of the machine, with its metadata beside it 
 	}
 	flags := cmd.Flags()
 	f.length.flags(cmd, 0, "")
-	flags.StringVar(&f.out, "out", "", "file, .npy or .csv (default: the container's name, .npy)")
+	flags.StringVar(&f.out, "out", "", "file, .npy or .csv; - for standard output, as .csv (default: the container's name, .npy)")
 	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
 	flags.IntVar(&f.cgroups, "cgroups", 10, "show what this many of each container would take of the machine")
 	jsonFlag(cmd, &f.json)
 	return cmd
 }
 
-func (f recordFlags) check() error {
+func (f recordFlags) check(stdout io.Writer) error {
 	if f.cgroups < 1 {
 		return misusef("--cgroups %d: at least 1", f.cgroups)
+	}
+	if f.out == toStdout {
+		return noTerminal(stdout)
 	}
 	if err := trace.Known(f.out); err != nil {
 		return misusef("--out %s: %w", f.out, err)
@@ -145,7 +151,7 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	}
 	defer done()
 	periods, err := f.length.in(r.Period)
-	if err := errors.Join(err, f.check()); err != nil {
+	if err := errors.Join(err, f.check(cmd.OutOrStdout())); err != nil {
 		return err
 	}
 	h := sysfs.NewHost("/")
@@ -174,18 +180,22 @@ func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.Recordi
 	if t.Len() == 0 {
 		return errors.Join(errors.New("nothing was recorded"), stopped)
 	}
-	if err := trace.Save(f.out, t); err != nil {
+	file, describe, save := f.out, cmd.OutOrStdout(), func() error { return trace.Save(f.out, t) }
+	if file == toStdout {
+		file, describe, save = "standard output", cmd.ErrOrStderr(), func() error { return trace.Write(cmd.OutOrStdout(), t) }
+	}
+	if err := save(); err != nil {
 		return err
 	}
-	if err := show(cmd.OutOrStdout(), capacity.Describe(f.out, t, cost, f.cgroups), f.json); err != nil {
+	if err := show(describe, capacity.Describe(file, t, cost, f.cgroups), f.json); err != nil {
 		return err
 	}
 	if errors.Is(stopped, context.Canceled) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), periods, f.out)
+		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), periods, file)
 		return nil
 	}
 	if stopped != nil {
-		return fmt.Errorf("ended after %d of %d periods, which are in %s: %w", t.Len(), periods, f.out, stopped)
+		return fmt.Errorf("ended after %d of %d periods, which are in %s: %w", t.Len(), periods, file, stopped)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/golden"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -107,6 +109,42 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := trace.Load("a.csv"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecordToStdout: the file alone goes to standard output, whatever is said about it to standard error, and none to a
+// terminal.
+func TestRecordToStdout(t *testing.T) {
+	n := recordNode(t)
+	n.write(t, "pods/web/cpu.cfs_period_us", "1000\n")
+	t.Chdir(t.TempDir())
+	for _, flag := range []string{"--json=false", "--json"} {
+		out, stderr, err := n.run("record", "/pods/web", "--samples", "20", "--out", "-", flag)
+		if err != nil || !strings.Contains(stderr, "standard output") {
+			t.Errorf("%s, %v", stderr, err)
+		}
+		if err := os.WriteFile("web.csv", []byte(out), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := trace.Load("web.csv"); err != nil || got.Len() != 20 {
+			t.Errorf("%s: %v\n%s", flag, err, out)
+		}
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) != 1 {
+		t.Errorf("files were made: %v, %v", files, err)
+	}
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	for _, run := range []func() error{
+		func() error { return recordFlags{out: toStdout, cgroups: 1}.check(screen) },
+		func() error { return (&snapshotFlags{out: toStdout}).run(t.Context(), screen, io.Discard) },
+	} {
+		if err := run(); err == nil || !hint.Misused(err) || !strings.Contains(err.Error(), "terminal") {
+			t.Errorf("to a terminal: %v", err)
+		}
 	}
 }
 

@@ -55,12 +55,15 @@ Periods are recorded while somebody looks at the page, and for a minute after; `
 }
 
 func (f *snapshotFlags) run(ctx context.Context, stdout, notes io.Writer) error {
+	if f.out == toStdout && noTerminal(stdout) != nil {
+		return noTerminal(stdout)
+	}
 	res, err := f.get(ctx)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	if f.out == "-" {
+	if f.out == toStdout {
 		_, err := io.Copy(stdout, res.Body)
 		return err
 	}

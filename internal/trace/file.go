@@ -86,6 +86,14 @@ func Known(name string) error {
 	return err
 }
 
+// Write writes a recording to a stream, as a .csv file.
+func Write(w io.Writer, t Trace) error {
+	if err := writeCSV(w, t); err != nil {
+		return fmt.Errorf("write the recording: %w", err)
+	}
+	return nil
+}
+
 // Save writes a recording in one piece: a reader finds the file as it was before, or whole.
 func Save(name string, t Trace) error {
 	kind, err := kindOf(name)
