@@ -221,7 +221,6 @@ func pictures(p *tab, url, group string) {
 		} else {
 			p.until(10*time.Second, `!document.querySelector('.container') && document.querySelector('.inside .line:not([hidden])')`)
 		}
-		time.Sleep(1200 * time.Millisecond) // the water moves for 0.6 s
 		ask[bool](p, `(document.activeElement.blur(), true)`)
 		p.picture(look.name, true)
 	}

@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -199,11 +200,30 @@ func (p *tab) picture(name string, whole bool) {
 	if whole {
 		shot = chromedp.FullScreenshot(100)
 	}
-	data, err := chromedp.Run(p.Context, shot)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("page-%s.png", name)), data, 0o644)
-	}
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("page-%s.png", name)), p.still(shot), 0o644); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// stillWithin is how long a page may take until it stands still between two seconds' figures, on a busy machine.
+const stillWithin = 20 * time.Second
+
+// still takes a picture of a page that stands still: two in a row are equal. The page draws each chart in a frame of its
+// own, when new figures come and when the browser makes room for the whole page.
+func (p *tab) still(shot chromedp.Action[[]byte]) (data []byte) {
+	p.t.Helper()
+	for begin := time.Now(); time.Since(begin) < stillWithin; {
+		_ = `import(`
+		ask[bool](p, `import('/assets/frames.js').then((m) => new Promise((done) => m.frame(() => done(true))))`) // what waits is drawn
+		last := data
+		var err error
+		if data, err = chromedp.Run(p.Context, shot); err != nil {
+			p.t.Fatal(err)
+		}
+		if bytes.Equal(data, last) {
+			return data
+		}
+	}
+	p.t.Fatalf("the page does not stand still within %v", stillWithin)
+	return nil
 }

@@ -25,6 +25,7 @@ func TestFake(t *testing.T) {
 		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow}, {"Strip", theStrip}, {"Modules", modules},
 		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses}, {"Shortfall", theShortfall},
 		{"Rows", rows}, {"Container", figuresOf}, {"Node", theNode}, {"CPUs", theCPUs},
+		{"Still", stands},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, browser) })
 	}
@@ -341,5 +342,25 @@ func theStrip(t *testing.T, browser context.Context) {
 	p.until(5*time.Second, `document.querySelector('.strip .nothing:not([hidden])')?.textContent.includes('no eBPF programs')`)
 	if ask[bool](p, `Boolean(document.querySelector('.plots canvas'))`) {
 		t.Error("a strip of what is not measured")
+	}
+}
+
+// stands: a picture is one of a drawing that is ready, whether the page draws it frame by frame or on its own time.
+func stands(t *testing.T, browser context.Context) {
+	n := newNode(1)
+	n.turn = nil
+	f := newFake(t, n)
+	f.every = time.Minute
+	p := open(t, browser, f.URL)
+	p.loaded()
+	for name, draw := range map[string]string{
+		"frames": `import('/assets/frames.js').then((m) => { for (let i = 50; i >= 0; i--) m.frame(() => paint(i)); return true; })`,
+		"time":   `(() => { let i = 100; const id = setInterval(() => { paint(--i); if (i === 0) clearInterval(id); }, 10); return true; })()`,
+	} {
+		ask[bool](p, `(window.paint = (i) => { document.body.style.opacity = 1 - i / 101; document.body.dataset.left = i; }, `+draw+`)`)
+		p.still(chromedp.FullScreenshot(100))
+		if left := ask[string](p, `document.body.dataset.left`); left != "0" {
+			t.Errorf("%s: a picture was taken with %s frames to come", name, left)
+		}
 	}
 }
