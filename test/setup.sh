@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 declare -A why=(
-  [gcc]="go test -race" [libc6-dev]="go test -race"
+  [gcc]="go test -race, VMs" [libc6-dev]="go test -race"
   [qemu-system-x86]="VMs" [busybox-static]="VMs" [cpio]="VMs" [zstd]="VMs" [lz4]="VMs" [xz-utils]="VMs"
   [flex]="test/vm/core.sh" [bison]="test/vm/core.sh" [bc]="test/vm/core.sh" [libelf-dev]="test/vm/core.sh"
   [debootstrap]="the VM with systemd" [docker.io]="test/docker"

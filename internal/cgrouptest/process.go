@@ -14,6 +14,9 @@ import (
 // idle is the script of a process that does nothing.
 const idle = "exec sleep 600"
 
+// spin is that of one that takes a whole CPU. A virtual machine of test/vm has a program that is cheap to emulate.
+const spin = "command -v plimsoll-spin >/dev/null && exec plimsoll-spin; while :; do :; done"
+
 // Process is a process in a test's group.
 type Process struct {
 	cmd  *exec.Cmd
@@ -58,7 +61,7 @@ func (g *Group) Spin(processes int) []*Process {
 	g.t.Helper()
 	var list []*Process
 	for range processes {
-		list = append(list, g.Start("while :; do :; done"))
+		list = append(list, g.Start(spin))
 	}
 	return list
 }

@@ -15,6 +15,12 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/bin" "$work/root/p"
 cp "$([ -n "${ARCH:-}" ] && echo "$cache/busybox-$ARCH" || echo /bin/busybox)" "$work/root/bin/busybox"
 cp "$vm/guest/init" "$work/root/init"
+if [ -n "${ARCH:-}" ]; then
+  printf '#!/bin/sh\nwhile :; do :; done\n' >"$work/root/bin/plimsoll-spin"
+  chmod +x "$work/root/bin/plimsoll-spin"
+else
+  gcc -nostdlib -static -o "$work/root/bin/plimsoll-spin" "$vm/guest/spin.s"
+fi
 [ $# -eq 0 ] || cp -a "$@" "$work/root/p/"
 cp "$script" "$work/root/p/main.sh"
 (cd "$work/root" && find . | cpio -o -H newc --quiet) >"$work/initrd" # not compressed: the emulated CPU is slower than the copy

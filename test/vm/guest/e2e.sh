@@ -20,7 +20,7 @@ make_group() {
     mkdir "$h/lab/a"
   done
   set_quota "$1"
-  sh -c 'while :; do :; done' &
+  plimsoll-spin &
   spinner=$!
   for h in $hierarchies; do echo $spinner >"$h/lab/a/cgroup.procs"; done
 }
