@@ -10,13 +10,16 @@
 # each has a thread of its own, and the kernel's live code patching crashes about one boot in six.
 # no_timer_check: the kernel gives up where the emulated timer is late, as on a busy host.
 # la57=off: 5-level page tables double the cost of an emulated page walk and some of these kernels fail with them.
+# erms=off: with it the kernel clears and copies memory by single bytes, each of which is an instruction of the emulator.
+# quick: no self-tests of cryptography (until 10 s after boot), no certificates, no cleared memory: no test asks for any of it.
 # pauth-impdef=on: the architecture's own algorithm for pointer authentication takes half of the emulator's time.
 set -u
 kernel=$1 initrd=$2 append=${3:-}
 smp=${SMP:-2} mem=${MEM:-1024} seconds=${SECONDS_MAX:-180} tcg=${TCG:-single}
 [ -z "${ICOUNT:-}" ] || patience=5 niceness=19 # it is as slow as the host is busy
+quick="cryptomgr.notests initcall_blacklist=load_system_certificate_list,jent_mod_init init_on_alloc=0"
 case ${ARCH:-amd64} in
-  amd64) machine=(qemu-system-x86_64 -machine q35 -cpu max,la57=off) tty=ttyS0 ;;
+  amd64) machine=(qemu-system-x86_64 -machine q35 -cpu max,la57=off,erms=off) tty=ttyS0 ;;
   arm64) machine=(qemu-system-aarch64 -machine virt -cpu max,pauth-impdef=on) tty=ttyAMA0 ;;
   *) echo "boot.sh: ARCH=$ARCH is neither amd64 nor arm64" >&2; exit 2 ;;
 esac
@@ -29,7 +32,7 @@ boot() {
   nice -n ${niceness:-0} timeout -k 5 $((seconds * ${patience:-1} + 30)) "${machine[@]}" ${ICOUNT:+-icount shift=$ICOUNT,sleep=off} \
     -accel tcg,thread=$tcg -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
     -kernel "$kernel" -initrd "$initrd" \
-    -append "console=$tty panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check plimsoll.seconds=$seconds $append ${APPEND:-}" </dev/null &
+    -append "console=$tty panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check $quick plimsoll.seconds=$seconds $append ${APPEND:-}" </dev/null &
   wait $! # not a plain run: a signal is handled while bash waits, but not while it runs a command
 }
 boot
