@@ -55,11 +55,12 @@ start() {
   agent=$!
 }
 
-# start_raising POLICY PATTERN: an agent that may use all of the node for raises. By default the guard leaves them half of two
-# CPUs, and on an emulated one the agent itself takes a third.
+# start_raising POLICY PATTERN FLAG...: an agent that may use all of the node for raises. By default the guard leaves them half
+# of two CPUs, and on an emulated one the agent itself takes a third.
 start_raising() {
   echo "{strategy: {policy: $1, sharePoolThresholdPercent: 100}, include: ['$2']}" >/tmp/raising.yaml
-  start --config /tmp/raising.yaml
+  shift 2
+  start --config /tmp/raising.yaml "$@"
 }
 
 # stop SIGNAL: the agent ends, and on TERM with success.
