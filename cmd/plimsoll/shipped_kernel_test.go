@@ -262,7 +262,7 @@ func (l *daemon) runs() bool { return l.saysWithin("msg=running", patience(30*ti
 func (l *daemon) says(text string) bool { return l.saysWithin(text, patience(5*time.Second)) }
 
 func (l *daemon) saysWithin(text string, wait time.Duration) bool {
-	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * ms) {
+	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(patience(5 * ms)) {
 		select {
 		case <-l.done:
 			return false
@@ -326,7 +326,7 @@ func files(t *testing.T, groups ...*cgrouptest.Group) map[string]string {
 // eventually waits until wrong has nothing to say any more.
 func eventually(t *testing.T, within time.Duration, wrong func() string) {
 	t.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(10 * ms) {
+	for end := time.Now().Add(within); ; time.Sleep(patience(5 * ms)) {
 		said := wrong()
 		if said == "" {
 			return

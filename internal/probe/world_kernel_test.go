@@ -171,7 +171,11 @@ func (h *received) of(group uint64, until time.Duration) []Event {
 // within waits for a condition.
 func within(t testing.TB, d time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(2 * ms) {
+	poll := 2 * ms
+	if emulated() {
+		poll = 20 * ms
+	}
+	for end := time.Now().Add(d); !ok(); time.Sleep(poll) {
 		if time.Now().After(end) {
 			t.Fatalf("not within %v: %s", d, what)
 		}
