@@ -31,8 +31,8 @@ remove_group() {
   for h in $hierarchies; do within 5 rmdir "$h/lab/a" 2>/dev/null; done
 }
 
-# raise: an agent with policy auto has raised the quota. It polls and serves nothing: an emulated CPU takes seconds to load the
-# programs and to start the server, which do nothing for a raise.
+# raise: an agent with policy auto has raised the quota. Like that of the shield it polls and serves nothing: an emulated CPU takes
+# seconds to load the programs and to start the server, which have no part in that. refills_then_raises has both.
 raise() {
   start_raising auto '/lab/*' --poll --listen ''
   raised 30 $limit
@@ -155,7 +155,7 @@ shield_is_undone() {
   cat "$set/tasks" >/tmp/root
   echo '{reserve: {policy: cpuset, shield: true}, overrides: [{cgroup: /lab/a, exclusive: strict, request: 1}]}' >/tmp/shield.yaml
   for end in restore TERM; do
-    start --config /tmp/shield.yaml
+    start --config /tmp/shield.yaml --poll --listen ''
     within 30 shielded || fail "no shield: $(cat "$shield/tasks" "$shield/cpuset.cpus" 2>&1 | tail -n 3)" || return 1
     echo "  $(wc -l <"$shield/tasks") tasks are in the shield, $(wc -l <"$set/tasks") in the root"
     if [ $end = restore ]; then
