@@ -110,6 +110,7 @@ func (r *reserved) back(before map[string]string) {
 // after an orderly end all files are what they were.
 func TestRunReserves(t *testing.T) {
 	s := newShipped(t)
+	s.flags = []string{"--poll"} // turns give CPUs, and no event of a throttle
 	r := newReserved(t, s)
 	before := r.files()
 	agent := s.start()
@@ -166,6 +167,7 @@ func (r *reserved) offline() {
 // the share pool. From 6.7 the partition's group need not have a list of CPUs that would show them.
 func TestRunReservesBesidePartition(t *testing.T) {
 	s := newShipped(t)
+	s.flags = []string{"--poll"}
 	r := newReserved(t, s)
 	tree := r.pod.Tree()
 	if tree.Version() == cgroup.V1 || !cgrouptest.AtLeast(cgrouptest.Release(t), "6.7") {
