@@ -66,8 +66,12 @@ func TestRunRecords(t *testing.T) {
 	if f.Throttled < stood*8/10 || f.Throttled > stood*12/10 {
 		t.Errorf("stood still for %v in the record, %v by the kernel's counter", f.Throttled, stood)
 	}
-	if int64(f.Throttles) < throttled*8/10 || int64(f.Throttles) > throttled*12/10 || f.Peak < 0.15 || f.Peak > 0.4 {
+	if int64(f.Throttles) < throttled*8/10 || int64(f.Throttles) > throttled*12/10 {
 		t.Errorf("%d throttles by the kernel's counter, in the record %+v", throttled, f)
+	}
+	// A group runs beyond its quota for as long as its CPU's tick is late, which a host may make any time. One thread uses one CPU.
+	if mean := f.Used.Seconds() / (float64(f.Periods) * 0.1); f.Peak < mean || f.Peak > 1 {
+		t.Errorf("a mean of %.3f CPUs in the periods in which it ran, a peak of %.3f", mean, f.Peak)
 	}
 	info, err := os.Stat(filepath.Join(s.state, "record"))
 	if err != nil || info.Mode().Perm() != 0o750 {
