@@ -108,7 +108,7 @@ func answerInTheMidst(t *testing.T, gone []string) {
 func TestRefillBetweenDecisionAndWrite(t *testing.T) {
 	w, _ := subscribed(t, true)
 	var paths []string
-	for i := range writeAtOnce + 2 {
+	for i := range 3 {
 		paths = append(paths, fmt.Sprint("/g", i))
 		w.calm(paths[i], strategy.CFSQuotaBurstOnly)
 	}
@@ -149,13 +149,13 @@ func TestRefillBetweenDecisionAndWrite(t *testing.T) {
 // later than the answer asks for: here its limit is not the one that was read.
 func TestAttentionOfAnAnswer(t *testing.T) {
 	w, _ := subscribed(t, true)
-	for i := range writeAtOnce + 2 {
+	for i := range 3 {
 		w.calm(fmt.Sprint("/g", i), strategy.CFSQuotaBurstOnly)
 	}
 	w.run(time.Second)
 	throttle := w.throttled("/g0", 100*time.Microsecond)
 	throttle.Bandwidth.Quota = 60 * ms
-	c := &w.place.pods[writeAtOnce].Containers[0] // a group of which a write is to be made
+	c := &w.place.pods[1].Containers[0] // a group of which a write is to be made
 	w.place.pods = slices.Clone(w.place.pods)
 	c.Strategy.Policy = strategy.Auto
 	var answered <-chan struct{}

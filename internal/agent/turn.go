@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -121,20 +120,18 @@ func (a *Agent) do(now time.Time, gone []*observe.Group, d decided, changes []pl
 	return results
 }
 
-// writeAll carries out the changes of a turn, a few at a time. Raises wait for the journal's disk here; refills do not.
+// writeAll carries out the changes of a turn one by one. Raises wait for the journal's disk here; refills do not.
 func (a *Agent) writeAll(changes []plan.Change) (results []plan.Result) {
 	if len(changes) > 0 {
 		a.mu.Outside(func() { a.Writer.Claim(changes) })
 	}
-	for some := range slices.Chunk(a.Writer.Steps(changes), writeAtOnce) {
-		a.mu.Yield()
-		results = append(results, a.write(slices.DeleteFunc(some, a.refilledSince))...)
+	for _, c := range a.Writer.Steps(changes) {
+		if a.mu.Yield(); !a.refilledSince(c) {
+			results = append(results, a.write([]plan.Change{c})...)
+		}
 	}
 	return results
 }
-
-// writeAtOnce is how many changes are written before the turn yields: each takes about 50 µs.
-const writeAtOnce = 4
 
 // refilledSince says whether a refill of the pod came after a change was decided, less than a period ago.
 func (a *Agent) refilledSince(c plan.Change) bool {
