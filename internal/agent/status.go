@@ -23,13 +23,18 @@ func (a *Agent) Glance(list []report.Container) report.Status {
 func (a *Agent) Containers() []report.Container {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.record.Containers(nil, a.Clock(), func(*record.Group) (t report.Throttles, watched bool) { return },
-		func(*record.Group) (t report.Throttles) { return })
+	unknown := func(*record.Group) (t report.Throttles, watched bool) {
+		a.mu.Yield()
+		return t, false
+	}
+	return a.record.Containers(nil, a.Clock(), unknown, func(*record.Group) (t report.Throttles) { return })
 }
 
 func (a *Agent) statusOf(list []report.Container, all bool) report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	groups := a.record.Groups()
+	a.mu.Outside(func() { list = slices.Grow(list[:0], groups) }) // megabytes: the collector may ask for help
 	now := a.Clock()
 	if a.subscription.active && a.reader.Refresh(now, all) { // else the groups are read often enough
 		a.tick(now)
@@ -68,7 +73,7 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	}
 	scheduled := func(g *record.Group) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
 	s.Containers = a.record.Containers(list, now, a.throttles, scheduled)
-	a.record.Receipts(&s, a.state, a.Seed)
+	a.record.Receipts(&s, a.state, a.Seed, a.mu.Yield)
 	for i := range s.Containers {
 		a.mu.Yield()
 		c := &s.Containers[i]

@@ -1,7 +1,10 @@
 package record
 
 import (
+	"fmt"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -27,15 +30,36 @@ func TestProblemsCallGroups(t *testing.T) {
 	}
 }
 
+// TestOrder: groups are listed by their paths in whatever order they come and go, and one that is gone is not taken for a new one
+// of the same path.
+func TestOrder(t *testing.T) {
+	r := New(slog.New(slog.DiscardHandler))
+	id := func(i int) workload.ID { return workload.ID{Path: fmt.Sprintf("/%d", i/2), Inode: uint64(i)} } // each path twice
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, i := range random.Perm(40) {
+		r.Group(&observe.Group{Container: workload.Container{ID: id(i)}})
+		r.Group(&observe.Group{Container: workload.Container{ID: id(i)}}) // known
+	}
+	for _, i := range random.Perm(40) {
+		if i%3 == 0 {
+			r.Drop(id(i))
+			r.Drop(id(i)) // gone
+		}
+	}
+	less := func(a, b *Group) int { return byPath(a, b.ID) }
+	want := slices.SortedFunc(maps.Values(r.groups), less)
+	if len(want) != 26 || r.Groups() != 26 || !slices.Equal(r.order, want) {
+		t.Errorf("%d groups, %d in order", len(want), r.Groups())
+	}
+}
+
 // TestIdleSandboxes: a pod's sandbox is in no list, unless it has a limit, or something of ours: then it may be a container
 // whose name is not known yet.
 func TestIdleSandboxes(t *testing.T) {
 	r := New(slog.New(slog.DiscardHandler))
 	add := func(path string, sandbox bool, quota time.Duration) *Group {
 		id := workload.ID{Path: path, Inode: uint64(len(r.groups))}
-		g := &Group{Group: &observe.Group{Container: workload.Container{ID: id, Sandbox: sandbox}, Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}}}
-		r.groups[id] = g
-		return g
+		return r.Group(&observe.Group{Container: workload.Container{ID: id, Sandbox: sandbox}, Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}})
 	}
 	add("/container", false, cpu.Unlimited)
 	add("/new", true, 50*ms)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/policy"
@@ -10,18 +11,19 @@ import (
 )
 
 // Receipts adds to a status what refills and raises cause, where that is measured.
-func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64) {
+func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64, yield func()) {
 	of := map[string]*receipt.Experiment{}
 	withdrawn := 0
-	for id := range r.groups {
-		e := state.Receipt(id)
+	for _, g := range slices.Clone(r.order) {
+		yield()
+		e := state.Receipt(g.ID)
 		if e == nil {
 			continue
 		}
-		of[id.Path] = e
+		of[g.Path] = e
 		if e.Withdrawn() != "" {
 			withdrawn++
-			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, r.called(id), e.Withdrawn(), report.ReceiptHint))
+			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, r.called(g.ID), e.Withdrawn(), report.ReceiptHint))
 		}
 	}
 	all := state.Receipts()

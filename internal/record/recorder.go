@@ -6,6 +6,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -24,6 +25,7 @@ import (
 type Recorder struct {
 	log      *slog.Logger
 	groups   map[workload.ID]*Group
+	order    []*Group // by path: to sort thousands would keep a throttle waiting
 	problems map[string]string
 	writes   report.Writes
 	node     report.Node
@@ -151,13 +153,26 @@ func (r *Recorder) Group(g *observe.Group) *Group {
 	if known == nil {
 		known = &Group{Group: g}
 		r.groups[g.ID] = known
+		at, _ := slices.BinarySearchFunc(r.order, g.ID, byPath)
+		r.order = slices.Insert(r.order, at, known)
 	}
 	return known
 }
 
+// byPath orders the groups. Two may have one path for a moment: one is gone.
+func byPath(g *Group, id workload.ID) int {
+	return cmp.Or(strings.Compare(g.Path, id.Path), cmp.Compare(g.Inode, id.Inode))
+}
+
+// Groups is how many there are.
+func (r *Recorder) Groups() int { return len(r.order) }
+
 // Drop forgets a group that is gone, and its problems.
 func (r *Recorder) Drop(id workload.ID) {
 	delete(r.groups, id)
+	if at, known := slices.BinarySearchFunc(r.order, id, byPath); known {
+		r.order = slices.Delete(r.order, at, at+1)
+	}
 	for key := range r.problems {
 		if key == id.Path || strings.HasPrefix(key, id.Path+" ") {
 			delete(r.problems, key)
@@ -169,9 +184,8 @@ func (r *Recorder) Drop(id workload.ID) {
 // returns the eBPF totals of a group, and scheduled those of our scheduler.
 func (r *Recorder) Containers(list []report.Container, now time.Time, throttles func(*Group) (report.Throttles, bool),
 	scheduled func(*Group) report.Throttles) []report.Container {
-	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *Group) int { return strings.Compare(a.Path, b.Path) })
-	list = slices.Grow(list[:0], len(groups)) // once: containers are large
-	for _, g := range groups {
+	list = slices.Grow(list[:0], len(r.order)) // once: containers are large
+	for _, g := range slices.Clone(r.order) {  // it may change in between
 		if g.idleSandbox() {
 			continue
 		}
