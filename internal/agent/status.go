@@ -61,7 +61,9 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	var risky string
 	s.Node.Risk, risky = a.risk.Status()
 	s.Reserve = a.cpus.Status()
+	a.mu.Yield() // what follows looks at all files, twice
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
+	a.mu.Yield()
 	s.Problems = slices.Concat(a.record.Problems(), a.cpus.Problems(), s.Colocation.Problems())
 	for _, problem := range []string{risky, a.otherScheduler.Problem()} {
 		if problem != "" {

@@ -142,8 +142,11 @@ func OfCPUs(knob plan.Knob) bool {
 
 // Of says whether this package manages a file: colocation may claim one, too.
 func (c *CPUs) Of(key plan.Key) bool {
+	if !OfCPUs(key.Knob) { // first: most are not
+		return false
+	}
 	e, _ := c.Ledger.Entry(key)
-	return OfCPUs(key.Knob) && e.By != plan.ForColocation
+	return e.By != plan.ForColocation
 }
 
 // due says whether the groups' CPUs are read in this turn.
