@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +68,7 @@ func (t target) load(ctx context.Context, seed uint64, length time.Duration, beg
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * connections))
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer keepAwake()()
 	var times collected
 	errs := make(chan error, connections)
 	for i, c := range open {
@@ -127,6 +129,28 @@ func (c *client) run(ctx context.Context, due []time.Duration) ([]time.Duration,
 		list = append(list, time.Since(begin))
 	}
 	return list, context.Cause(ctx)
+}
+
+// keepAwake keeps the clients' CPU busy with a thread that runs when nothing else does, until stop is called: a host gives an
+// idle CPU away, and is late to give it back when an answer arrives.
+func keepAwake() (stop func()) {
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if errors.Join(experiment.Bind(unix.Gettid(), clientCPU), schedule(unix.SCHED_IDLE, 0)) != nil {
+			return // the clients are measured less well
+		}
+		defer schedule(unix.SCHED_NORMAL, 0)
+		for !stopped.Load() {
+		}
+	}()
+	return func() {
+		stopped.Store(true)
+		<-done
+	}
 }
 
 // schedule gives the calling thread a policy and a priority.

@@ -7,8 +7,9 @@
 // measure the server and not their own wait for a CPU. The limit is 90 % of the CPU that the server used without one, so that it
 // throttles under any of the loads; each connection has one request at a time, so that no queue grows without end.
 //
-// Server and client have a CPU each, as if they were on two machines, and there are rounds, for a host that takes a CPU away
-// for a millisecond does so in one of the two times.
+// Server and client have a CPU each, as if they were on two machines. That of the clients never idles: a host gives an idle CPU
+// away, and the clients would wake late and take that for the server's time. There are rounds, for a host that takes a CPU away
+// all the same does so in one of the two times.
 //
 // Known limits: the client's time has in it what the kernel does between a write and the arrival at the other socket, and from
 // the last send to the end of the last read. Of an answer of 1 MiB most is in the socket's buffer then: that row has no aim. A
