@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,7 +11,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+	"unsafe"
 
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -19,10 +25,7 @@ func kinds() []string { return []string{"bursts", "requests", "batch"} }
 // job is work for one thread.
 type job struct{ at, cost time.Duration }
 
-const (
-	grain   = 5 * time.Millisecond
-	threads = 2
-)
+const grain = 5 * time.Millisecond
 
 // script is a load: of a runtime whose collector stops all threads now and then, of a service that is asked by many, or of a
 // batch.
@@ -51,8 +54,16 @@ func script(kind string, seed uint64, length time.Duration) (list []job, err err
 }
 
 // work does the jobs of a script, at most as many at a time as there are threads, and writes when each grain of work was done.
-func work(kind string, seed uint64, length time.Duration, out string) error {
-	jobs, err := script(kind, seed, length)
+//
+// What is compared is a matter of milliseconds, and so nothing else may take the CPUs of these threads: each has one of its own,
+// where the balancer would leave two on one for longer, and Go's other threads have another one. Go's scheduler does not
+// interrupt a job (see perform).
+func (s *settings) work() error {
+	jobs, err := script(s.kind, s.seed, s.length)
+	if err != nil {
+		return err
+	}
+	cpus, err := experiment.Allowed()
 	if err != nil {
 		return err
 	}
@@ -60,20 +71,22 @@ func work(kind string, seed uint64, length time.Duration, out string) error {
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 		return fmt.Errorf("wait to be let into the group: %w", err)
 	}
+	if err := frame.Confine(cpu.Set{cpus[s.threads%len(cpus)]}); err != nil {
+		return err
+	}
 	done := make([][]time.Duration, len(jobs))
-	queue, ended := make(chan int, len(jobs)), make(chan struct{})
+	queue, ended := make(chan int, len(jobs)), make(chan error, s.threads)
 	begin := time.Now()
-	for range threads {
+	origin := clock(unix.CLOCK_MONOTONIC)
+	for n := range s.threads {
 		go func() {
 			runtime.LockOSThread()
+			err := experiment.BindTo(0, cpu.Set{cpus[n%len(cpus)]})
 			for i := range queue {
-				for left := jobs[i].cost; left > 0; left -= grain {
-					for end := frame.ThreadTime() + min(grain, left); frame.ThreadTime() < end; {
-					}
-					done[i] = append(done[i], time.Since(begin))
-				}
+				done[i] = make([]time.Duration, jobs[i].cost/grain)
+				perform(done[i], origin)
 			}
-			ended <- struct{}{}
+			ended <- err
 		}()
 	}
 	for i, j := range jobs {
@@ -81,13 +94,41 @@ func work(kind string, seed uint64, length time.Duration, out string) error {
 		queue <- i
 	}
 	close(queue)
-	for range threads {
-		<-ended
+	for range s.threads {
+		err = errors.Join(err, <-ended)
+	}
+	if err != nil {
+		return err
 	}
 	data, err := json.Marshal(slices.Concat(done...))
 	if err == nil {
-		err = os.WriteFile(out, data, 0o600)
+		err = os.WriteFile(s.out, data, 0o600)
 	}
-	time.Sleep(length - time.Since(begin))
+	time.Sleep(s.length - time.Since(begin))
 	return err
+}
+
+// perform works for so many grains, and notes when each was done. It calls nothing but clocks, directly, so that Go's scheduler
+// finds no place to interrupt it: it would every 10 ms, and give the thread its turn again only when another thread wakes it.
+func perform(done []time.Duration, origin time.Duration) {
+	end := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	for i := range done {
+		end += grain
+		for clock(unix.CLOCK_THREAD_CPUTIME_ID) < end {
+		}
+		done[i] = clock(unix.CLOCK_MONOTONIC) - origin
+	}
+}
+
+// uninterrupted is the environment in which Go does not interrupt threads: neither by signals, nor to adapt to the number of
+// CPUs, for which one of its own threads would use CPU time until a job ends.
+const uninterrupted = "GODEBUG=asyncpreemptoff=1,updatemaxprocs=0"
+
+// clock reads a clock. Every kernel has these.
+//
+//go:nosplit
+func clock(id uintptr) time.Duration {
+	var t unix.Timespec
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&t)), 0)
+	return time.Duration(t.Sec*int64(time.Second) + t.Nsec)
 }

@@ -43,23 +43,26 @@ type settings struct {
 	length    time.Duration
 	limit     float64
 	seed      uint64
+	threads   int    // of a load
 	kind, out string // of a load: this process is one
 }
 
-func main() { frame.Main("replay", &settings{length: time.Minute, limit: 0.5, seed: 1}) }
+func main() { frame.Main("replay", &settings{length: time.Minute, limit: 0.5, threads: 2, seed: 1}) }
 
 // Flags implements frame.Experiment.
 func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.length, "seconds", "length of each run")
 	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that a load is limited to")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
+	set.IntVar(&s.threads, "threads", s.threads, "threads of a load")
 	set.StringVar(&s.kind, "load", "", "be this load")
 	set.StringVar(&s.out, "out", "", "with -load: the file of what it measures")
 }
 
 // Check implements frame.Experiment.
 func (s *settings) Check() error {
-	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour), frame.Within("-limit", s.limit, 0.1, 1))
+	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour), frame.Within("-limit", s.limit, 0.1, 1),
+		frame.Within("-threads", s.threads, 1, 16))
 }
 
 // Part is a load.
@@ -67,7 +70,7 @@ func (s *settings) Part() func() error {
 	if s.kind == "" {
 		return nil
 	}
-	return func() error { return work(s.kind, s.seed, s.length, s.out) }
+	return s.work
 }
 
 // row is what came of one kind of load.
@@ -142,8 +145,10 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 	frame.Check(experiment.Pause(ctx, start))
 	out := filepath.Join(dir, "done.json")
 	begin = time.Now()
-	job := b.Launch(experiment.Again("-load", kind, "-seed", strconv.FormatUint(s.seed, 10),
-		"-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
+	load := experiment.Again("-load", kind, "-threads", strconv.Itoa(s.threads), "-seed", strconv.FormatUint(s.seed, 10),
+		"-seconds", fmt.Sprint(s.length.Seconds()), "-out", out)
+	load.Env = append(os.Environ(), uninterrupted)
+	job := b.Launch(load, group)
 	frame.Check(job.Wait(ctx))
 	frame.Check(json.Unmarshal(frame.Must(os.ReadFile(out)), &done))
 	return done, begin
