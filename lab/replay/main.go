@@ -36,6 +36,7 @@ const (
 	part  = 0.15 // of what was measured: how far a figure may be off
 	more  = 5 * time.Millisecond
 	start = 12 * time.Second // the agent and the recorder have seen the group before the load begins
+	ready = time.Second      // the program of the load has started: what that uses is not compared
 )
 
 type settings struct {
@@ -144,11 +145,11 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 		"overrides:\n  - {cgroup: %q, policy: %s}\n", group, p)))
 	frame.Check(experiment.Pause(ctx, start))
 	out := filepath.Join(dir, "done.json")
-	begin = time.Now()
 	load := experiment.Again("-load", kind, "-threads", strconv.Itoa(s.threads), "-seed", strconv.FormatUint(s.seed, 10),
 		"-seconds", fmt.Sprint(s.length.Seconds()), "-out", out)
 	load.Env = append(os.Environ(), uninterrupted)
-	job := b.Launch(load, group)
+	job := b.Launch(load, group, func(int) error { return experiment.Pause(ctx, ready) })
+	begin = time.Now()
 	frame.Check(job.Wait(ctx))
 	frame.Check(json.Unmarshal(frame.Must(os.ReadFile(out)), &done))
 	return done, begin
