@@ -3,10 +3,13 @@ package main
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/lab/frame"
 )
 
 // TestPerform: a job uses the CPU time that its grains are, and no more, and their times are in order.
@@ -22,5 +25,28 @@ func TestPerform(t *testing.T) {
 	}
 	if !slices.IsSorted(done) || done[0] < grain || done[3] > took {
 		t.Errorf("grains were done at %v, of %v", done, took)
+	}
+}
+
+// TestGuestSettings: a virtual machine has a load and a limit of its own, unless told otherwise, and CPUs for the agent.
+func TestGuestSettings(t *testing.T) {
+	for args, want := range map[string][]string{
+		"":                                nil,
+		"-vm 6.18":                        {"taskset 6 ", "-limit 0.3 -threads 1 "},
+		"-vm 6.18 -threads 2 -limit 0.25": {"taskset c ", "-limit 0.25 -threads 2 "},
+	} {
+		s := &settings{length: time.Minute, limit: 0.5, threads: 2}
+		if err := frame.Parse("replay", s, strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		vm, script := s.Guest()
+		if (vm == nil) != (want == nil) {
+			t.Errorf("%q: machine %+v", args, vm)
+		}
+		for _, part := range want {
+			if !strings.Contains(script, part) {
+				t.Errorf("%q: no %q in %s", args, part, script)
+			}
+		}
 	}
 }

@@ -4,9 +4,10 @@
 // Approach: three kinds of load, each a script of jobs from a seed. Each runs twice without a limit, then under a limit with the
 // policy none, and with auto, with the flight recorder on. The record of none is replayed with auto. Time lost is that of the
 // record of the real run; delays are the load's own: how much later each 5 ms of its CPU time were done than in the first run
-// without a limit. What else runs on the machine is in them: the delay of the second run says how much.
+// without a limit. What else runs on the machine is in them: the delay of the second run says how much. With -vm it is next to
+// nothing: the time of that machine is counted in instructions, so that it stands still while the host does other work.
 //
-// Known limits: a load does not wait for answers before it asks again.
+// Known limits: a load does not wait for answers before it asks again. In a virtual machine one thread works (see guestThreads).
 package main
 
 import (
@@ -46,6 +47,7 @@ type settings struct {
 	seed      uint64
 	threads   int    // of a load
 	kind, out string // of a load: this process is one
+	vm        string // a kernel: in a virtual machine
 }
 
 func main() { frame.Main("replay", &settings{length: time.Minute, limit: 0.5, threads: 2, seed: 1}) }
@@ -56,12 +58,19 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that a load is limited to")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
 	set.IntVar(&s.threads, "threads", s.threads, "threads of a load")
+	set.StringVar(&s.vm, "vm", "", "measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
 	set.StringVar(&s.kind, "load", "", "be this load")
 	set.StringVar(&s.out, "out", "", "with -load: the file of what it measures")
 }
 
 // Check implements frame.Experiment.
 func (s *settings) Check() error {
+	if s.vm != "" && !s.Given("threads") {
+		s.threads = guestThreads
+	}
+	if s.vm != "" && !s.Given("limit") {
+		s.limit = guestLimit
+	}
 	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour), frame.Within("-limit", s.limit, 0.1, 1),
 		frame.Within("-threads", s.threads, 1, 16))
 }
@@ -72,6 +81,31 @@ func (s *settings) Part() func() error {
 		return nil
 	}
 	return s.work
+}
+
+const (
+	// Emulated CPUs that are busy take turns of up to 50 ms, while the thread on the other one stands still and its CPU time goes
+	// on. So one thread works there. The lower limit has it want more than three times what it may use, which is auto's cap.
+	guestThreads = 1
+	guestLimit   = 0.3
+	// The agent is slower there than on a real CPU. It has CPUs beside those of the load, so that the load waits for its limit
+	// and for nothing else.
+	guestCPUs    = 2
+	bootPatience = 4 * time.Minute
+	guestSlow    = time.Minute // what a run takes there beside its load
+)
+
+// Guest is a virtual machine in which nothing else runs, where that was asked for: there two runs of one load are alike.
+func (s *settings) Guest() (vm *frame.VM, script string) {
+	if s.vm == "" {
+		return nil, ""
+	}
+	others := (1<<guestCPUs - 1) << s.threads // the CPUs, as a mask
+	agent := fmt.Sprintf("printf '#!/bin/sh\\nexec taskset %x %%s \"$@\"\\n' $PWD/plimsoll >agent; chmod +x agent\n", others)
+	runs := 4 * time.Duration(len(kinds()))
+	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: s.threads + guestCPUs, Exact: true, Span: bootPatience + runs*(start+s.length+guestSlow)},
+		agent + fmt.Sprintf("./replay -plimsoll ./agent -seconds %g -limit %g -threads %d -seed %d -json=%v -strict=%v",
+			s.length.Seconds(), s.limit, s.threads, s.seed, s.JSON, s.Strict)
 }
 
 // row is what came of one kind of load.
