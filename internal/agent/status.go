@@ -23,11 +23,9 @@ func (a *Agent) Glance(list []report.Container) report.Status {
 func (a *Agent) Containers() []report.Container {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	unknown := func(*record.Group) (t report.Throttles, watched bool) {
-		a.mu.Yield()
-		return t, false
-	}
-	return a.record.Containers(nil, a.Clock(), unknown, func(*record.Group) (t report.Throttles) { return })
+	none := func(*record.Group) (t report.Throttles) { return }
+	unwatched := func(g *record.Group) (report.Throttles, bool) { a.mu.Yield(); return none(g), false }
+	return a.record.Containers(nil, a.Clock(), unwatched, none)
 }
 
 func (a *Agent) statusOf(list []report.Container, all bool) report.Status {

@@ -154,7 +154,8 @@ func (r *Reader) Refresh(now time.Time, all bool) bool {
 
 // The files of a group that is read often stay open, because opening a file takes several times as long as reading it.
 // Of an idle group, only the file whose write ended the last throttle stays open, so that the next refill need not open
-// it. There are never more open files than groups.
+// it. There are never more open files than groups, or than a few where these are fewer: to open one delays a refill.
+const fewFiles = 512 // of which the kernel keeps half a megabyte
 
 // KeepOpen keeps the files of a group open from now on, or no longer.
 func (r *Reader) KeepOpen(g *Group, open bool) {
