@@ -136,7 +136,7 @@ func (r *Reader) Read(now time.Time, pods []workload.Pod) World {
 	}
 	r.sweeps, r.all = r.sweepsIn(len(pods)), false
 	r.turn++
-	r.present, r.visited, r.idleDue = 0, r.visited[:0], now.Add(IdleEvery)
+	r.present, r.visited, r.idleDue = 0, nil, now.Add(IdleEvery)
 	var w World
 	for i := range pods {
 		r.Yield()
