@@ -66,8 +66,8 @@ func checkFacts(t *testing.T, list []Event) {
 	for _, e := range list {
 		f := e.Facts
 		left := f.Expires - e.At
-		// The other CPU of an emulated machine may refill the pool after this one has found it empty, before the program runs. That
-		// it has more than a millisecond of its turn left then is rare: once in a test.
+		// The other CPU of an emulated machine may refill the pool after this one has found it empty, before the program runs.
+		// That it has more than a millisecond of its turn left then is rare: once in a test.
 		refilled := emulated() && f.Runtime != 0
 		if refilled && left <= 99*ms {
 			turns++
