@@ -13,22 +13,25 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// recorded reads the records of a group until its counts are those of a period that is among them, and returns both.
+// recorded reads the records of a group until its counts are those of a period that is among them, and returns both. Records of
+// periods that ended since are left out.
 func recorded(t *testing.T, p *Probe, g *cgrouptest.Group, least int) (list []Period, got kernelGroup) {
 	t.Helper()
+	var all []Period
 	within(t, 30*time.Second, "periods are recorded", func() bool {
 		err := p.objects.Groups.Lookup(inode(t, g), &got)
 		if err == nil {
-			list, err = p.Periods(list)
+			all, err = p.Periods(all)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(list) >= least && list[len(list)-1].End >= time.Duration(got.End)
+		list = all
+		for len(list) > 0 && list[len(list)-1].End > time.Duration(got.End) {
+			list = list[:len(list)-1]
+		}
+		return len(list) >= least && list[len(list)-1].End == time.Duration(got.End)
 	})
-	for len(list) > 0 && list[len(list)-1].End > time.Duration(got.End) {
-		list = list[:len(list)-1]
-	}
 	return list, got
 }
 
