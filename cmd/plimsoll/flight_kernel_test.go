@@ -69,6 +69,9 @@ func TestRunRecords(t *testing.T) {
 	if int64(f.Throttles) < throttled*8/10 || int64(f.Throttles) > throttled*12/10 {
 		t.Errorf("%d throttles by the kernel's counter, in the record %+v", throttled, f)
 	}
+	if periods := after.Periods - before.Periods; f.Periods < periods*8/10 || f.Periods > periods*12/10 {
+		t.Errorf("%d periods by the kernel's counter, in the record %+v", periods, f)
+	}
 	// A group runs beyond its quota for as long as its CPU's tick is late, and a host makes it late. One thread uses one CPU.
 	if mean := f.Used.Seconds() / (float64(f.Periods) * 0.1); f.Peak < mean || f.Peak > 1 {
 		t.Errorf("a mean of %.3f CPUs in the periods in which it ran, a peak of %.3f", mean, f.Peak)

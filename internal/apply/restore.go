@@ -62,18 +62,19 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Dur
 }
 
 // persist carries out changes, and retries the refused ones as long as others succeed: a foreign value in a hierarchy
-// can make any order wrong. It waits for a dying group, longer each time, up to patience, and so also tries again what
-// the kernel scaled just before it was written.
+// can make any order wrong, and those whose values the kernel has scaled meanwhile. It waits for a dying group, longer
+// each time, up to patience.
 func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Duration) (results []plan.Result) {
 	wait := firstWait
 	for {
 		var refused []plan.Result
-		var again []plan.Change
+		again, scaled := []plan.Change(nil), false
 		for _, c := range changes {
-			for _, r := range w.family(w.current(c), toSpec) {
+			for _, r := range w.family(c, toSpec) {
 				_, claimed := w.journal.Entry(r.Change.Cgroup, r.Change.Knob)
 				if claimed && (r.Outcome == plan.Refused || r.Outcome == plan.Trampled) {
-					refused, again = append(refused, r), append(again, r.Change)
+					now := w.current(r.Change)
+					refused, again, scaled = append(refused, r), append(again, now), scaled || now != r.Change
 					continue
 				}
 				results = append(results, r)
@@ -82,7 +83,7 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Durat
 		if len(again) == 0 {
 			return results
 		}
-		if len(again) == len(changes) {
+		if len(again) == len(changes) && !scaled {
 			if wait > patience || !slices.ContainsFunc(again, w.waits) {
 				return append(results, refused...)
 			}
@@ -99,9 +100,9 @@ const (
 	lastWait  = 320 * time.Millisecond
 )
 
-// waits says whether a change was probably refused because of a dying group, or the kernel has scaled its values since.
+// waits says whether a change was probably refused because of a dying group.
 func (w *Writer) waits(c plan.Change) bool {
-	return c.Knob == plan.Quota && w.whyQuota(c) == dyingChild || w.current(c) != c
+	return c.Knob == plan.Quota && w.whyQuota(c) == dyingChild
 }
 
 // examine says whether an entry needs a write, and else makes its result.

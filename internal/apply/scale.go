@@ -49,8 +49,10 @@ func (w *Writer) keepUp(id workload.ID, knob plan.Knob) error {
 // claimOf is the claim of a value that a file holds, and of no other value yet.
 func (w *Writer) claimOf(id workload.ID, knob plan.Knob, held plan.Value) journal.Entry {
 	e := journal.Entry{ID: id, Knob: knob, Original: held, Min: held, Max: held}
-	if b, err := w.tree.Bandwidth(id.Path); err == nil && knob.OfBandwidth() {
-		e.Period = plan.Time(b.Period)
+	if knob.OfBandwidth() {
+		if b, err := w.tree.Bandwidth(id.Path); err == nil {
+			e.Period = plan.Time(b.Period)
+		}
 	}
 	return e
 }

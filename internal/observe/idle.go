@@ -53,7 +53,9 @@ func (r *Reader) skipsIdle(now time.Time, place int, groups int) bool {
 	}
 	pod.seen, pod.skipped, pod.Looked = r.turn, r.turn, false
 	r.present += groups
-	r.idleDue = earlier(r.idleDue, pod.Due)
+	if pod.Due.Before(r.idleDue) {
+		r.idleDue = pod.Due
+	}
 	return true
 }
 

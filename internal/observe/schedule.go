@@ -93,20 +93,15 @@ func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Tim
 			g.Due = r.InStep(now, d)
 		}
 		if g.skipped != r.turn { // of what is idle nothing was decided
-			if at := sooner(g); !at.IsZero() {
-				g.Due = earlier(g.Due, at)
+			if at := sooner(g); !at.IsZero() && at.Before(g.Due) {
+				g.Due = at
 			}
 		}
-		next = earlier(next, g.Due)
+		if g.Due.Before(next) {
+			next = g.Due
+		}
 	}
 	return next
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // StaleAll makes the next turn read all files of all groups.

@@ -32,7 +32,7 @@ func TestQuotaRemoved(t *testing.T) {
 			limit(t, g, c.quota, c.period)
 			watch(t, p, g)
 			spin := func() *cgrouptest.Process {
-				load := g.Start("while :; do :; done") // Spin's ran on an emulated CPU without a tick for 0.8 s, twice in 33 runs
+				load := g.Start(shellLoop)
 				cgrouptest.Pin(t, 0, load)
 				return load
 			}
