@@ -144,3 +144,31 @@ func (n *node) entry(group string) journal.Entry {
 	}
 	return e
 }
+
+// TestRestoreOneScaled: a file that is restored by itself, and that the kernel scales once it was examined, is restored in the
+// same call, without waiting.
+func TestRestoreOneScaled(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		scaledNode(t, n)
+		id, examined := n.id("/pod/a"), false
+		n.w.Sleep = func(d time.Duration) { t.Errorf("waits for %v", d) }
+		n.k.Fault = func(op, _ string, _ []byte) error {
+			if examined && op == "read" {
+				n.k.Fault = nil
+				n.k.Scale("/pod/a")
+			}
+			return nil
+		}
+		e, _ := n.w.journal.Entry(id, plan.Quota)
+		c, _, _ := n.w.examine(e, false)
+		examined = true
+		for _, r := range n.w.persist([]plan.Change{c}, false, 0) {
+			if r.Outcome != plan.Applied {
+				t.Errorf("%+v", r)
+			}
+		}
+		if b := n.k.Bandwidth("/pod/a"); b.Quota != 16*ms || b.Period != 40*ms {
+			t.Errorf("restored %+v by %+v", b, c)
+		}
+	})
+}
