@@ -10,8 +10,8 @@
 // # Approach
 //
 // Long work holds the mutex from its begin to its end, as any mutex, so that one long work never sees another one half
-// done. In between it yields: where short work waits, the state is its alone until it is done. Who is to have the state
-// next holds the mutex next while it waits, so that the yielding work queues up behind it.
+// done. In between it yields: where short work waits, the state is its alone until it is done. Short work holds the mutex next
+// from when it asks for the state until it is done, so that the yielding work queues up behind it.
 //
 //	long work                 short work
 //	Lock                      LockShort  (waits, and lends its priority)
@@ -40,7 +40,7 @@ import (
 // Mutex guards a state. The zero value is unlocked.
 type Mutex struct {
 	long  sync.Mutex // held by long work from its begin to its end
-	next  sync.Mutex // held by who is to have the state next
+	next  sync.Mutex // held by who asks for the state, and by short work that has it
 	state sync.Mutex
 	short atomic.Bool // short work waits for the state, and holds next
 	loan  loan        // of priority; guarded by next
@@ -60,10 +60,10 @@ func (m *Mutex) Unlock() {
 	m.long.Unlock()
 }
 
-// LockShort begins short work. It waits for the part of long work that is under way, and for no more.
+// LockShort begins short work. It waits for the part of long work that is under way, and for no more. It keeps next, so that the
+// long work that queues up behind it is woken when the short work is done, and neither costs it time nor takes its CPU.
 func (m *Mutex) LockShort() {
 	m.next.Lock()
-	defer m.next.Unlock()
 	if m.state.TryLock() {
 		return
 	}
@@ -74,7 +74,10 @@ func (m *Mutex) LockShort() {
 }
 
 // UnlockShort ends short work.
-func (m *Mutex) UnlockShort() { m.state.Unlock() }
+func (m *Mutex) UnlockShort() {
+	m.state.Unlock()
+	m.next.Unlock()
+}
 
 // Waits says whether short work waits for the state.
 func (m *Mutex) Waits() bool { return m.short.Load() }

@@ -55,6 +55,20 @@ func TestYield(t *testing.T) {
 	}
 }
 
+// TestQueueIsWokenAfterShortWork: who queues up behind short work is woken when that is done, not when it begins. In Go's runtime
+// the waker spins where the other one is not asleep yet, which may last as long as the kernel keeps that thread off its CPU.
+func TestQueueIsWokenAfterShortWork(t *testing.T) {
+	var m Mutex
+	m.LockShort()
+	if m.next.TryLock() {
+		t.Fatal("the queue behind short work moves before it is done")
+	}
+	m.UnlockShort()
+	if !m.next.TryLock() {
+		t.Fatal("the queue does not move after short work")
+	}
+}
+
 // TestOneLongWork: other long work waits for the end, also where the state is yielded and where something is done outside.
 func TestOneLongWork(t *testing.T) {
 	var m Mutex
