@@ -103,7 +103,7 @@ func TestPodLevelLimit(t *testing.T) {
 // TestStaticPod: one that the kubelet reads from a file. The API server knows it by another UID than its groups have.
 func TestStaticPod(t *testing.T) {
 	dir := t.TempDir()
-	kubeletSays(t, "staticPodPath: "+dir)
+	kubeletSays(t, "fileCheckFrequency: 1s\nstaticPodPath: "+dir)
 	p := &pod{t: t, namespace: "default", name: "static-" + nodeName}
 	remove := p.from(dir, want{name: "static", namespace: "default", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	p.running("a")
