@@ -116,7 +116,7 @@ browser_tests() {
   bash internal/page/vendor.sh -check || cannot "npm does not bring uPlot and axe-core" "npm needs its registry" || return
   go_test -tags browser -count=1 -timeout 20m -v ./test/browser -args "$@"
 }
-tier_demo() { need_groups && bin/plimsoll demo --seconds 3; }
+tier_demo() { need_groups && bin/plimsoll demo --seconds 1; } # that each mode works: so few requests show no more
 tier_labs() { # that each lab works, at a few seconds a mode
   need_groups || return
   go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 3 --use 0.3 &&
