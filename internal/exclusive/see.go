@@ -2,6 +2,8 @@ package exclusive
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 	"time"
@@ -10,7 +12,6 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
-	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/reserve"
@@ -110,7 +111,7 @@ func (c *CPUs) seeCPUFile(now time.Time, key plan.Key) {
 	inode, err := c.Tree.CPUSetInode(key.Path)
 	held, err2 := apply.Read(c.Tree, key.Path, key.Knob)
 	switch {
-	case observe.Gone(err), err == nil && inode != key.Inode, observe.Gone(err2):
+	case errors.Is(errors.Join(err, err2), fs.ErrNotExist), err == nil && inode != key.Inode:
 		c.forgetCPUs(key)
 		return
 	case err != nil, err2 != nil:

@@ -1,9 +1,6 @@
 package observe
 
 import (
-	"errors"
-	"io/fs"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -91,6 +88,3 @@ func (r *Reader) starting(now time.Time, g *Group, pod string) bool {
 	}
 	return r.starts.spend(pod, g.born, now) < most
 }
-
-// Gone says whether an error means that the group was removed.
-func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }

@@ -215,12 +215,11 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 	g.Container, g.Level, g.Pod, g.WhyPaused = c, level, pod.Name, why
 	counted := g.seen == r.turn || r.Skipped(g)
 	g.wakened()
-	switch err := r.read(now, g); {
-	case Gone(err):
+	switch err := r.read(now, g, pod); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		// The last reading is kept: if the group were forgotten while our quota is in its file, that quota would later
-		// be taken for its limit.
+		// It is kept: were it forgotten while our quota is in its file, that quota would later be taken for its limit.
 		g.Looked, g.Due = false, now.Add(IdleEvery) // soon: the error may be transient
 		r.Failed(g, err)
 	case g.Looked:
@@ -238,15 +237,18 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 }
 
 // read updates a group: its files and counters, each if due.
-func (r *Reader) read(now time.Time, g *Group) error {
+func (r *Reader) read(now time.Time, g *Group, pod *workload.Pod) error {
 	g.Looked = false
 	if now.Sub(g.DiskAt) >= r.reread(g) {
 		disk, err := r.Tree.Bandwidth(g.Path)
 		if err != nil {
 			return err
 		}
-		if g.Ready, err = r.Tree.Populated(g.Path); err != nil {
-			return err
+		// A pod whose container had processes has them too. On v1 the kernel shows that only by lists, in each group.
+		if g.Ready = g.ID == pod.ID && slices.ContainsFunc(pod.Containers, r.ready); !g.Ready {
+			if g.Ready, err = r.Tree.Populated(g.Path); err != nil {
+				return err
+			}
 		}
 		g.Disk, g.DiskAt = disk, now
 		if g.Ready && g.born.IsZero() {
@@ -272,6 +274,12 @@ func (r *Reader) read(now time.Time, g *Group) error {
 	g.Looked, g.Reading = true, sample.Reading{At: at, Counters: counters}
 	r.Looks++
 	return nil
+}
+
+// ready says whether a container had processes when its files were last read.
+func (r *Reader) ready(c workload.Container) bool {
+	g := r.groups[c.ID]
+	return g != nil && g.Ready
 }
 
 // idle says whether cpu.idle of a group or of one above it is set.

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"path"
 	"testing"
 	"time"
 
@@ -45,6 +46,52 @@ func TestScopeOfAContainer(t *testing.T) {
 		if got := pod.Containers[0].Around; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
 			t.Errorf("quota %v: declared %+v, strategy %+v", quota, got.Declared, got.Strategy)
 		}
+	}
+}
+
+// lists counts the lists of processes that are read of a group.
+type lists struct {
+	*sim.Kernel
+	read map[string]int
+}
+
+func (l *lists) ReadFile(name string) ([]byte, error) {
+	if path.Base(name) == "cgroup.procs" {
+		l.read[path.Base(path.Dir(name))]++
+	}
+	return l.Kernel.ReadFile(name)
+}
+
+// TestReadyPod: a pod has processes as soon as its container has, and its own list is not read any more then.
+func TestReadyPod(t *testing.T) {
+	k := &lists{Kernel: sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1}), read: map[string]int{}}
+	k.AddGroup("/pod")
+	k.AddGroup("/pod/c")
+	tree, err := cgroup.Detect(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := workload.Container{ID: workload.ID{Path: "/pod/c", Inode: 2}, Strategy: strategy.Default()}
+	pod := workload.Pod{ID: workload.ID{Path: "/pod", Inode: 1}, Containers: []workload.Container{c}}
+	r := newReader(tree, k.Now)
+	ready := func() (bool, bool) {
+		r.StaleAll(k.Now())
+		p, ok := r.ReadPod(k.Now(), pod)
+		if !ok {
+			t.Fatal("not read")
+		}
+		return p.Group.Ready, p.Containers[0].Ready
+	}
+	if p, c := ready(); p || c {
+		t.Fatalf("without a process: pod %v, container %v", p, c)
+	}
+	k.SetTasks("/pod/c", 1)
+	if p, c := ready(); !p || !c {
+		t.Fatalf("with a process: pod %v, container %v", p, c)
+	}
+	before := k.read["pod"]
+	if p, c := ready(); !p || !c || k.read["pod"] != before {
+		t.Errorf("once more: pod %v, container %v, %d lists of the pod", p, c, k.read["pod"]-before)
 	}
 }
 

@@ -7,8 +7,7 @@ const (
 	// ms, so that readings sweep over the period and find its begin (sample.Phase).
 	LookEvery = 90 * time.Millisecond
 	// CappedEvery is how often a group is read that is throttled and can get nothing more: the readings only find when
-	// its demand falls. Groups with this interval or a longer one are read at multiples of it, so that they share
-	// turns.
+	// its demand falls. Groups with this interval or a longer one are read at its multiples: they share turns.
 	CappedEvery = 5 * LookEvery
 	// followEvery is how often a pod is read whose quota only follows its containers.
 	followEvery = 3 * CappedEvery
@@ -23,8 +22,7 @@ const (
 )
 
 // filesEvery is how often limit files are read although inotify reports no write. With throttle events it is
-// raisedEvery for a group that is raised or throttled, and rarelyEvery for others: each event carries the limit in
-// force.
+// raisedEvery for a group that is raised or throttled, and rarelyEvery for others: each event carries the limit.
 const (
 	filesEvery  = 2 * time.Second
 	raisedEvery = 10 * time.Second
