@@ -319,6 +319,21 @@ func TestTreeBadText(t *testing.T) {
 	}
 }
 
+// TestFile: the name of a group's file is that of path.Join, and costs one allocation.
+func TestFile(t *testing.T) {
+	for _, dir := range []string{"", ".", "cpu", "cpu,cpuacct"} {
+		tree := &Tree{cpu: dir}
+		for _, group := range []string{"/", "/a", "/a/b.slice", "a", "/a//b", "/a/../b", "/a/"} {
+			if got, want := tree.file(group, "cpu.stat"), path.Join(".", dir, group, "cpu.stat"); got != want {
+				t.Errorf("below %q, %q: %q, want %q", dir, group, got, want)
+			}
+		}
+		if n := testing.AllocsPerRun(10, func() { tree.file("/kubepods.slice/kubepods-pod1.slice", "cpu.stat") }); n > 1 && dir != "." {
+			t.Errorf("below %q: %v allocations", dir, n)
+		}
+	}
+}
+
 func TestPopulated(t *testing.T) {
 	fsys := v1FS()
 	tree := detect(t, fsys)
