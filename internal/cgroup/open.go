@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -14,6 +15,7 @@ import (
 // a kilobyte. So a group that is read once in minutes has none, except for the file that a refill writes.
 type openFiles struct {
 	limit  int
+	most   int             // entries of keep since shrink
 	chosen bool            // only files of directories named by Hold are kept
 	keep   map[string]bool // directories
 	at     map[string]int
@@ -121,8 +123,25 @@ func (o *openFiles) keepOnly(most int) {
 }
 
 func (o *openFiles) closeRead(dir string) {
+	o.most = max(o.most, len(o.keep))
 	delete(o.keep, dir)
 	o.closeIn(dir, func(f openFile) bool { return !f.writes })
+	if len(o.keep) < o.most/4 {
+		o.shrink()
+	}
+}
+
+// shrink gives back the room that the maps had for many entries, which they keep when the entries are gone: an agent that starts
+// reads all groups often, and most of them no more once it knows them.
+func (o *openFiles) shrink() {
+	o.most = len(o.keep)
+	o.keep, o.at, o.in = copied(o.keep), copied(o.at), copied(o.in)
+}
+
+func copied[V any](m map[string]V) map[string]V {
+	n := make(map[string]V, len(m))
+	maps.Copy(n, m)
+	return n
 }
 
 func (o *openFiles) forget(dir string) {

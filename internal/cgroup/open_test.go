@@ -4,7 +4,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -92,6 +94,34 @@ func TestOpenFilesOfHeldGroups(t *testing.T) {
 	}
 	s.forget("cpu/a")
 	s.want("forgotten")
+}
+
+// TestOpenFilesShrink: many directories that were read often for a while take no memory when they no longer are.
+func TestOpenFilesShrink(t *testing.T) {
+	live := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	dirs := make([]string, 20_000)
+	for i := range dirs {
+		dirs[i] = strconv.Itoa(i)
+	}
+	d := newDir(t.TempDir(), 10)
+	before := live()
+	for _, dir := range dirs {
+		d.KeepOpen(dir)
+	}
+	many := live() - before
+	for _, dir := range dirs {
+		d.CloseFiles(dir)
+	}
+	if few := live() - before; many < 200<<10 || few > many/10 {
+		t.Errorf("%d bytes for %d directories, and %d for none", many, len(dirs), few)
+	}
+	runtime.KeepAlive(d)
+	runtime.KeepAlive(dirs)
 }
 
 // TestForgetClosesAllBelow, and nothing beside.

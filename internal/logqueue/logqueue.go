@@ -32,7 +32,7 @@ const (
 
 // Queue holds the lines that are not written yet.
 type Queue struct {
-	lines   chan line
+	lines   chan *line
 	dropped atomic.Int64  // since the start
 	end     chan struct{} // closed by End
 	written chan struct{} // closed after the last line
@@ -46,7 +46,7 @@ type line struct {
 
 // New starts a queue, which End ends.
 func New() *Queue {
-	q := &Queue{lines: make(chan line, capacity), end: make(chan struct{}), written: make(chan struct{})}
+	q := &Queue{lines: make(chan *line, capacity), end: make(chan struct{}), written: make(chan struct{})}
 	go q.write()
 	return q
 }
@@ -88,7 +88,7 @@ func (q *Queue) write() {
 
 // writeLine writes one line, and before it how many lines were dropped besides those already told of. There is no other
 // place to report an error to.
-func (q *Queue) writeLine(l line, told int64) int64 {
+func (q *Queue) writeLine(l *line, told int64) int64 {
 	ctx := context.Background()
 	dropped := q.Dropped()
 	if dropped > told {
@@ -109,7 +109,7 @@ type handler struct {
 // Handle never waits.
 func (h handler) Handle(_ context.Context, r slog.Record) error {
 	select {
-	case h.queue.lines <- line{h.Handler, r.Clone()}:
+	case h.queue.lines <- &line{h.Handler, r.Clone()}:
 	default:
 		h.queue.dropped.Add(1)
 	}

@@ -69,9 +69,11 @@ func (q *queue) put(kind EventKind, path, file string, now time.Time) {
 func (q *queue) take() []Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(q.list) == 0 {
+		return nil
+	}
 	list := q.list
-	q.list = nil
-	clear(q.at)
+	q.list, q.at = nil, map[Event]int{} // thousands at the start, and seldom so many again
 	return list
 }
 
