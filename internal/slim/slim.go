@@ -23,7 +23,7 @@ func Start() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(least)
-		time.AfterFunc(fitEvery, func() { fit(least, 0) })
+		time.AfterFunc(fitEvery, func() { fit(least) })
 	}
 	releaseProgram()
 }
@@ -32,7 +32,6 @@ const (
 	spare    = 4 << 20 // bytes by which the heap may grow
 	least    = 25      // percent: a large heap may grow by more, for to collect it takes the longer
 	fitEvery = time.Minute
-	fewTimes = 5 // collections between two fits: those beside 1,000 idle pods
 )
 
 // percent is by how much of it the heap may grow until it is collected. That of 250 containers is 6 MiB: collected at 25 %, an
@@ -41,19 +40,15 @@ func percent(live uint64) int {
 	return max(least, min(100, int(100*spare/max(live, 1))))
 }
 
-// fit sets it for the heap as it is, and again every minute: containers come and go. An agent that has little to do, and so was
-// collected a few times only, gives back what it has used of its program.
-func fit(before int, collected uint64) {
-	now := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(now)
-	grows, times := percent(now[0].Value.Uint64()), now[1].Value.Uint64()
-	if grows != before {
-		debug.SetGCPercent(grows)
+// fit sets it for the heap as it is, and again every minute: containers come and go.
+func fit(before int) {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	now := percent(live[0].Value.Uint64())
+	if now != before {
+		debug.SetGCPercent(now)
 	}
-	if times-collected <= fewTimes {
-		releaseProgram()
-	}
-	time.AfterFunc(fitEvery, func() { fit(grows, times) })
+	time.AfterFunc(fitEvery, func() { fit(now) })
 }
 
 // releaseProgram unmaps what is in memory of the program's file. The pages stay in the page cache, and those that are used again

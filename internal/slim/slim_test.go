@@ -1,17 +1,11 @@
 package slim
 
 import (
-	"bytes"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestCleanSpans: only what is the program's own, cannot be written to and was not is given back.
@@ -54,59 +48,6 @@ func TestStart(t *testing.T) {
 		t.Errorf("the heap may grow by %d %%", percent)
 	}
 	Tidy()
-}
-
-// inMemory is how much of the program's file is in this process's memory, and where its parts are.
-func inMemory(t *testing.T) (kib int, spans []span) {
-	t.Helper()
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inside := false
-	for line := range strings.Lines(string(smaps)) {
-		fields := strings.Fields(line)
-		switch {
-		case strings.Contains(fields[0], "-"):
-			inside = fields[len(fields)-1] == program
-		case inside && fields[0] == "Rss:":
-			n, err := strconv.Atoi(fields[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			kib += n
-		}
-	}
-	return kib, cleanSpans(bytes.NewReader(smaps), program)
-}
-
-// TestFit: an agent that has little to do gives back what it has used of its program, and a busy one keeps it.
-func TestFit(t *testing.T) {
-	_, spans := inMemory(t)
-	for _, s := range spans {
-		if _, _, e := unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_POPULATE_READ); e != 0 {
-			t.Fatalf("read all of the program (Linux 5.14): %v", e)
-		}
-	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	for range fewTimes + 1 {
-		runtime.GC()
-	}
-	all, _ := inMemory(t)
-	cycles := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(cycles)
-	fit(100, cycles[0].Value.Uint64()-fewTimes-1)
-	if keeps, _ := inMemory(t); keeps < all {
-		t.Errorf("a busy one keeps %d of %d KiB", keeps, all)
-	}
-	fit(100, cycles[0].Value.Uint64())
-	if keeps, _ := inMemory(t); keeps > all*9/10 { // what runs is mapped again at once, with what is around it
-		t.Errorf("one with little to do keeps %d of %d KiB", keeps, all)
-	}
 }
 
 // TestPercent: a small heap grows by as much as a large one, and a large one by a quarter.
