@@ -48,6 +48,7 @@ type settings struct {
 	threads   int    // of a load
 	kind, out string // of a load: this process is one
 	vm        string // a kernel: in a virtual machine
+	only      string // the one kind of load that runs; "": all
 }
 
 func main() { frame.Main("replay", &settings{length: time.Minute, limit: 0.5, threads: 2, seed: 1}) }
@@ -59,6 +60,7 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
 	set.IntVar(&s.threads, "threads", s.threads, "threads of a load")
 	set.StringVar(&s.vm, "vm", "", "measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
+	set.StringVar(&s.only, "only", "", "run only this load: bursts, requests or batch")
 	set.StringVar(&s.kind, "load", "", "be this load")
 	set.StringVar(&s.out, "out", "", "with -load: the file of what it measures")
 }
@@ -71,8 +73,19 @@ func (s *settings) Check() error {
 	if s.vm != "" && !s.Given("limit") {
 		s.limit = guestLimit
 	}
+	if !slices.Contains(kinds(), s.kinds()[0]) {
+		return fmt.Errorf("-only %q: %v", s.only, kinds())
+	}
 	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour), frame.Within("-limit", s.limit, 0.1, 1),
 		frame.Within("-threads", s.threads, 1, 16))
+}
+
+// kinds are the kinds of load that run.
+func (s *settings) kinds() []string {
+	if s.only != "" {
+		return []string{s.only}
+	}
+	return kinds()
 }
 
 // Part is a load.
@@ -102,10 +115,10 @@ func (s *settings) Guest() (vm *frame.VM, script string) {
 	}
 	others := (1<<guestCPUs - 1) << s.threads // the CPUs, as a mask
 	agent := fmt.Sprintf("printf '#!/bin/sh\\nexec taskset %x %%s \"$@\"\\n' $PWD/plimsoll >agent; chmod +x agent\n", others)
-	runs := 4 * time.Duration(len(kinds()))
+	runs := 4 * time.Duration(len(s.kinds()))
 	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: s.threads + guestCPUs, Exact: true, Span: bootPatience + runs*(start+s.length+guestSlow)},
-		agent + fmt.Sprintf("./replay -plimsoll ./agent -seconds %g -limit %g -threads %d -seed %d -json=%v -strict=%v",
-			s.length.Seconds(), s.limit, s.threads, s.seed, s.JSON, s.Strict)
+		agent + fmt.Sprintf("./replay -plimsoll ./agent -seconds %g -limit %g -threads %d -seed %d -only %q -json=%v -strict=%v",
+			s.length.Seconds(), s.limit, s.threads, s.seed, s.only, s.JSON, s.Strict)
 }
 
 // row is what came of one kind of load.
@@ -131,7 +144,7 @@ type result struct {
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
 	r := &result{Machine: b.Machine(), Limit: s.limit}
 	limited := experiment.Limited(s.limit)
-	for _, kind := range kinds() {
+	for _, kind := range s.kinds() {
 		group, x := frame.Must(b.Add(kind)), row{Kind: kind}
 		unlimited := cpu.Bandwidth{Quota: cpu.Unlimited}
 		free, _ := s.run(ctx, b, kind, group, strategy.None, unlimited)
