@@ -151,8 +151,7 @@ func (u *candidate) book(in Input) {
 	switch {
 	case !u.throttled:
 	case !in.Subscribed || in.Missed || u.m.eventsSuppressed:
-		u.m.throttledPeriods.hit(u.Reading.At, u.period())
-		u.m.throttledPeriods.count += max(0, u.window.Throttled-1)
+		u.m.throttledPeriods.found(u.window.Throttled, u.Reading.At, u.period())
 	default:
 		u.bookUnreported()
 	}

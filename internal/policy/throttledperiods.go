@@ -49,6 +49,16 @@ func (s *throttledPeriods) hit(end time.Time, period time.Duration) {
 	s.count++
 }
 
+// found books so many throttled periods that a reading found, where no event reports each. A group whose events are
+// suppressed is read every few periods.
+func (s *throttledPeriods) found(n int64, at time.Time, period time.Duration) {
+	for i := min(n, lastingHits) - 1; i > 0; i-- {
+		s.want(at.Add(-time.Duration(i)*period), period)
+	}
+	s.hit(at, period)
+	s.count += max(0, n-1)
+}
+
 // lasting says whether throttles come period after period.
 func (s *throttledPeriods) lasting(now time.Time, period time.Duration) bool {
 	return now.Sub(s.recent[0]) <= lastingPeriods*period

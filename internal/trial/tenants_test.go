@@ -195,3 +195,21 @@ func TestRoomIsShared(t *testing.T) {
 		t.Errorf("in one namespace %+v, alone %+v: there is room enough, and it proves nothing", same, alone)
 	}
 }
+
+// TestRaisedWhereWritesAreScarce: where a write takes so long that a batch uses up its share of writes in half a second, its
+// events are suppressed. Its quota is raised all the same, so that the batch is done long before 3.3 s have passed, which it
+// takes at its limit.
+func TestRaisedWhereWritesAreScarce(t *testing.T) {
+	for seed := range uint64(10) {
+		load := sim.Periodic(4700*ms, sim.Fixed(time.Second), 1)
+		g := Group{Path: "/lab/batch", Quota: 30 * ms, Period: 100 * ms, Load: load, Strategy: with(strategy.Auto)}
+		w := mustNew(t, Scenario{Kernel: mainline(3, seed), Threshold: 100, Groups: []Group{g}, Events: true, Ahead: true,
+			WriteCost: 2500 * time.Microsecond})
+		const batches = 12
+		w.Run(batches*4700*ms, nil)
+		checkCaps(t, w)
+		if lost, raises := w.Kernel.ThrottledWall(g.Path)/batches, w.Agent.Status().Containers[0].Totals.Raises; lost > 600*ms || raises < 8 {
+			t.Errorf("seed %d: each batch lost %v, %d raises", seed, lost, raises)
+		}
+	}
+}
