@@ -193,9 +193,7 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 		u.why = notRefilled + why
 	default:
 		u.why = notRefilled + why
-		if u.m.throttledPeriods.lasting(in.Now, u.period()) {
-			u.m.quiet.Hit(in.Now, firstQuiet, mostQuiet)
-		}
+		u.m.quieten(in.Now, u.period())
 	}
 	if t.Bandwidth != u.Disk {
 		out.Looks[u.ID] = in.Now

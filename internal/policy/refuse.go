@@ -24,11 +24,17 @@ func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, batch map[stri
 		return false
 	}
 	m.bookThrottle(t, false)
-	if m.throttledPeriods.lasting(now, t.Bandwidth.Period) {
-		m.quiet.Hit(now, firstQuiet, mostQuiet)
-	}
+	m.quieten(now, t.Bandwidth.Period)
 	m.why = notRefilled + tooManyWrites
 	return true
+}
+
+// quieten has a group that is throttled all the time send no events for a while. Those that come before they are
+// suppressed make it no longer.
+func (m *memory) quieten(now time.Time, period time.Duration) {
+	if m.quiet.Ready(now) && m.throttledPeriods.lasting(now, period) {
+		m.quiet.Hit(now, firstQuiet, mostQuiet)
+	}
 }
 
 // barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be

@@ -56,6 +56,9 @@ func TestRefuse(t *testing.T) {
 	if last.quiet.Ready(now) {
 		t.Error("a group that is throttled all the time goes on sending events")
 	}
+	if until := last.quiet.Until(); until.After(now.Add(firstQuiet)) {
+		t.Errorf("events that came before they were suppressed make it %v", until.Sub(now))
+	}
 	if s.Refuse(now, id(groups+5), throttle(0, now), map[string]int{}) {
 		t.Error("a group that nobody has seen is refused")
 	}
