@@ -286,8 +286,8 @@ func (u *candidate) demand(in Input) decision {
 	if u.throttled {
 		need = max(need, u.Disk.Quota+u.Disk.Quota/marginDivisor)
 	}
-	if u.refilled(in) {
-		need = u.toTheCap()
+	if u.refilled(in) { // a quota between half of the cap and the cap leaves no room for a refill
+		need = u.cap()
 	}
 	need = min(max(need, limit), u.cap())
 	if left := u.m.budget.left(); left != cpu.Unlimited {
@@ -307,17 +307,6 @@ func (u *candidate) demand(in Input) decision {
 	}
 	why := fmt.Sprintf("%s: demand up to %v a period, limit %v", rule, peak.Round(time.Millisecond), limit)
 	return decision{need, kind, why}
-}
-
-// toTheCap is the quota for lasting demand where throttles are ended one by one. It is the cap or nothing, because a
-// quota between half of the cap and the cap leaves no room for a refill. A raise by less than an eighth of the cap is
-// not worth a write.
-func (u *candidate) toTheCap() time.Duration {
-	most := u.cap()
-	if u.raised() && most-u.Disk.Quota < most/8 {
-		return u.Disk.Quota
-	}
-	return most
 }
 
 // worth says whether a new quota differs enough from the old one for a write.

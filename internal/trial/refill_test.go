@@ -76,6 +76,27 @@ func TestRefillsUntilARaise(t *testing.T) {
 	}
 }
 
+// TestRaiseReachesTheCap: a raise is cut to what may be granted in the period in which it is written. As long as it stands,
+// there is no room for refills, and so the rest of it follows.
+func TestRaiseReachesTheCap(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var jobs []sim.Job
+		for at := time.Duration(0); at < 30*time.Second; at += 1300 * ms {
+			for lane := range 2 {
+				jobs = append(jobs, sim.Job{At: at, Cost: 50*ms + time.Duration(rng.Int64N(int64(300*ms))), Lane: lane + 1})
+			}
+		}
+		g := Group{Path: "/lab/jobs", Quota: 50 * ms, Period: 100 * ms, Load: sim.Script(2, jobs...), Strategy: with(strategy.Auto)}
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 90, Events: true, Ahead: true, Groups: []Group{g}})
+		w.Run(25*time.Second, nil)
+		checkCaps(t, w)
+		if got, least := w.Kernel.Bandwidth(g.Path).Quota, 20*capOf(g)/21; got < least {
+			t.Errorf("seed %d: the quota is %v, want %v at least", seed, got, least)
+		}
+	}
+}
+
 // TestLimitDoesNotMove: as long as demand does not last, no value in any file changes.
 func TestLimitDoesNotMove(t *testing.T) {
 	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
