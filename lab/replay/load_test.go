@@ -28,11 +28,24 @@ func TestPerform(t *testing.T) {
 	}
 }
 
+// TestAwaitPhase: it lasts until another period of the clock has begun, and a run begins there.
+func TestAwaitPhase(t *testing.T) {
+	const period = 100 * time.Millisecond
+	for range 3 {
+		begin := clock(unix.CLOCK_MONOTONIC)
+		awaitPhase(period)
+		if end := clock(unix.CLOCK_MONOTONIC); end/period == begin/period {
+			t.Errorf("from %v to %v", begin, end)
+		}
+	}
+}
+
 // TestGuestSettings: a virtual machine has a load and a limit of its own, unless told otherwise, and CPUs for the agent.
 func TestGuestSettings(t *testing.T) {
 	for args, want := range map[string][]string{
 		"":                                nil,
 		"-vm 6.18":                        {"taskset 6 ", "-limit 0.3 -threads 1 "},
+		"-vm 6.18 -only batch":            {"-only \"batch\" "},
 		"-vm 6.18 -threads 2 -limit 0.25": {"taskset c ", "-limit 0.25 -threads 2 "},
 	} {
 		s := &settings{length: time.Minute, limit: 0.5, threads: 2}
