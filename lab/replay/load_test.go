@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/report"
 	"plimsoll/lab/frame"
 )
 
@@ -60,6 +61,17 @@ func TestGuestSettings(t *testing.T) {
 			if !strings.Contains(script, part) {
 				t.Errorf("%q: no %q in %s", args, part, script)
 			}
+		}
+	}
+}
+
+// TestBeside: what came is within the bounds, or outside.
+func TestBeside(t *testing.T) {
+	foretold := report.Between{Likely: 2 * time.Millisecond, Low: time.Millisecond, High: 3 * time.Millisecond}
+	for real, want := range map[time.Duration]string{0: "0.0 ms, outside", time.Millisecond: "1.0 ms, within", 3 * time.Millisecond: "3.0 ms, within",
+		4 * time.Millisecond: "4.0 ms, outside"} {
+		if got := beside(foretold, real); got != want {
+			t.Errorf("%v: %s", real, got)
 		}
 	}
 }

@@ -231,10 +231,19 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "Loads with a limit of %g CPUs, recorded without Plimsoll, replayed with auto, and run with auto; kernel %s, cgroup %s.\n", r.Limit, r.Kernel, r.Cgroup)
 	rows := [][]string{{"load", "lost, none", "auto, foretold", "auto, real", "p99 delay, none", "read of the record", "auto, foretold", "auto, real", "unlimited again"}}
 	for _, x := range r.Rows {
-		rows = append(rows, []string{x.Kind, ms(x.Was), x.Foretold.String(), ms(x.Real), ms(x.WasDelay), x.Read.String(), x.Delay.String(), ms(x.RealDelay), ms(x.Noise)})
+		rows = append(rows, []string{x.Kind, ms(x.Was), x.Foretold.String(), beside(x.Foretold, x.Real), ms(x.WasDelay), x.Read.String(),
+			x.Delay.String(), beside(x.Delay, x.RealDelay), ms(x.Noise)})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	frame.WriteAims(page, nil, r.Aims())
+}
+
+// beside is what came, and whether it is within the bounds that were foretold.
+func beside(foretold report.Between, real time.Duration) string {
+	if real < foretold.Low || real > foretold.High {
+		return ms(real) + ", outside"
+	}
+	return ms(real) + ", within"
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", experiment.Milliseconds(d)) }
