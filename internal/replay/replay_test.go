@@ -102,8 +102,10 @@ func TestModelSaysWhatWas(t *testing.T) {
 }
 
 // TestForetold: what a replay foretells of auto, beside the same load under auto. The time that auto saves is right within 6 %,
-// the CPU time above the limit within its bounds, and the time that is still lost, on average, within a half.
+// the CPU time above the limit within its bounds, and the time that is still lost, on average, within 15 %; where work comes by
+// chance, within a half.
 func TestForetold(t *testing.T) {
+	part := map[string]float64{"requests": 0.5, "bursts": 0.15, "batch": 0.15}
 	for name, load := range loads() {
 		var lost, lostForetold time.Duration
 		for seed := range uint64(5) {
@@ -119,7 +121,7 @@ func TestForetold(t *testing.T) {
 			t.Logf("%s %d: lost %v; auto: foretold %v, came %v; above: foretold %v, came %v; p99 delay: was %v, foretold %v", name, seed, c.Was.Lost.Value,
 				c.Would.Lost, real.Was.Lost.Value, c.Would.Above, real.Was.Above.Value, c.Was.Delay, c.Would.Delay)
 		}
-		if !near(lostForetold, lost, 0.5, 0) {
+		if !near(lostForetold, lost, part[name], 0) {
 			t.Errorf("%s: foretold to lose %v in all, lost %v", name, lostForetold, lost)
 		}
 	}
