@@ -110,11 +110,23 @@ const (
 	apacheFile    = 1 << 20 // as /static/file.1m.test in the published experiment
 	apacheBinary  = "/usr/sbin/apache2"
 	apacheModules = "/usr/lib/apache2/modules"
+	threadEnd     = "/lib/x86_64-linux-gnu/libgcc_s.so.1" // the C library loads it where a thread ends itself
 )
+
+// ApacheFiles are the paths of Debian's Apache and of what it loads while it runs.
+func ApacheFiles() []string {
+	files := []string{apacheBinary, threadEnd}
+	for _, word := range strings.Fields(apacheConfiguration) {
+		if name, is := strings.CutPrefix(word, "MODULES"); is {
+			files = append(files, apacheModules+name)
+		}
+	}
+	return files
+}
 
 // Apache looks for Debian's Apache.
 func Apache() (*Site, error) {
-	for _, name := range []string{apacheBinary, filepath.Join(apacheModules, "mod_deflate.so")} {
+	for _, name := range ApacheFiles() {
 		if _, err := os.Stat(name); err != nil {
 			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
 		}

@@ -24,7 +24,7 @@ type VM struct {
 	Exact  bool          // its time is counted in instructions, 2 ns each: what else the host does changes nothing of what is measured
 	Memory int           // MiB; 0: the default
 	Span   time.Duration // allowed in all, once it has booted
-	// Programs of this host that the script needs, on its path.
+	// Programs of this host that the script needs, on its path. A file that is named by its path, such as a module, has it there.
 	Programs []string
 }
 
@@ -45,7 +45,7 @@ func (v VM) Run(ctx context.Context, pkg, script string, files ...string) error 
 		}
 		if len(v.Programs) > 0 {
 			files = append(files, filepath.Join(dir, root))
-			script = useRoot + script
+			script = useRoot + links(v.Programs) + script
 		}
 		for _, name := range v.Programs {
 			In("copy "+name+" for the virtual machine", func() { Check(install(ctx, name, filepath.Join(dir, root))) })
@@ -88,14 +88,28 @@ const (
 		"echo 'root:x:0:' >/etc/group; echo 'www-data:x:33:' >>/etc/group\n"
 )
 
+// links has the guest find a file that was named by its path there.
+func links(programs []string) (script string) {
+	for _, path := range programs {
+		if filepath.IsAbs(path) {
+			dir, name := filepath.Split(path)
+			script += fmt.Sprintf("mkdir -p %s; ln -s $PWD/%s/bin/%s %s\n", dir, root, name, path)
+		}
+	}
+	return script
+}
+
 // copyProgram copies a program and the libraries that it is linked with: of each line of ldd the first path.
 const copyProgram = `mkdir -p "$2/bin" "$2/lib"; cp -L "$1" "$2/bin"; ldd "$1" >"$2/ldd"
 sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' "$2/ldd" | xargs cp -L -t "$2/lib"`
 
 func install(ctx context.Context, name, root string) error {
-	binary, err := experiment.Program(name)
-	if err != nil {
-		return err
+	binary := name
+	if !filepath.IsAbs(name) {
+		var err error
+		if binary, err = experiment.Program(name); err != nil {
+			return err
+		}
 	}
 	if said, err := exec.CommandContext(ctx, "sh", "-ec", copyProgram, "sh", binary, root).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s and its libraries: %w\n%s", binary, err, said)

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -24,5 +25,29 @@ func TestInstall(t *testing.T) {
 	}
 	if err := install(t.Context(), "no-such-program", dir); err == nil {
 		t.Error("a program that is not there was copied")
+	}
+}
+
+// TestInstallByPath: a file that no one may execute is copied by its path, and the guest finds it there.
+func TestInstallByPath(t *testing.T) {
+	dir := t.TempDir()
+	library, there := filepath.Join(dir, "library.so"), filepath.Join(dir, "guest", "library.so")
+	cat, err := os.ReadFile("/bin/cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(library, cat, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := install(t.Context(), library, filepath.Join(dir, root)); err != nil {
+		t.Fatal(err)
+	}
+	script := exec.Command("sh", "-ec", links([]string{"cat", there}))
+	script.Dir = dir
+	if out, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got, err := os.ReadFile(there); err != nil || len(got) != len(cat) {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
