@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +21,12 @@ type VM struct {
 	Kernel string // a series of test/vm/kernels.sh
 	Cgroup string // v1, v2
 	CPUs   int
-	AtOnce bool          // they run beside each other, and not in turns: timers fire in time. It may crash, and is begun anew then
-	Exact  bool          // its time is counted in instructions, 2 ns each: what else the host does changes nothing of what is measured
-	Memory int           // MiB; 0: the default
-	Span   time.Duration // allowed in all, once it has booted
+	AtOnce bool // they run beside each other, and not in turns: timers fire in time. It may crash, and is begun anew then
+	// Its time is counted in instructions of so many ns, a power of two: what else the host does changes nothing of what is
+	// measured. 0: it is not.
+	Instruction time.Duration
+	Memory      int           // MiB; 0: the default
+	Span        time.Duration // allowed in all, once it has booted
 	// Programs of this host that the script needs, on its path. A file that is named by its path, such as a module, has it there.
 	Programs []string
 }
@@ -57,16 +60,7 @@ func (v VM) Run(ctx context.Context, pkg, script string, files ...string) error 
 
 func (v VM) boot(ctx context.Context, line []string) error {
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Env = append(os.Environ(), "SMP="+strconv.Itoa(v.CPUs), fmt.Sprintf("SECONDS_MAX=%.0f", v.Span.Seconds()))
-	if v.AtOnce {
-		cmd.Env = append(cmd.Env, "TCG=multi", "TRIES=6")
-	}
-	if v.Exact {
-		cmd.Env = append(cmd.Env, "ICOUNT=1") // of a slower CPU the writes that end throttles use the agent's budget up (internal/tenant)
-	}
-	if v.Memory > 0 {
-		cmd.Env = append(cmd.Env, "MEM="+strconv.Itoa(v.Memory))
-	}
+	cmd.Env = append(os.Environ(), v.environment()...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	// A group of its own: Ctrl-C reaches the experiment alone, which then has the script end the machine and remove its files.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -76,6 +70,21 @@ func (v VM) boot(ctx context.Context, line []string) error {
 		return fmt.Errorf("the virtual machine: %w", errors.Join(context.Cause(ctx), err))
 	}
 	return nil
+}
+
+// environment is that of test/vm/boot.sh.
+func (v VM) environment() []string {
+	env := []string{"SMP=" + strconv.Itoa(v.CPUs), fmt.Sprintf("SECONDS_MAX=%.0f", v.Span.Seconds())}
+	if v.AtOnce {
+		env = append(env, "TCG=multi", "TRIES=6")
+	}
+	if v.Instruction > 0 {
+		env = append(env, fmt.Sprintf("ICOUNT=%d", bits.TrailingZeros64(uint64(v.Instruction))))
+	}
+	if v.Memory > 0 {
+		env = append(env, "MEM="+strconv.Itoa(v.Memory))
+	}
+	return env
 }
 
 const (

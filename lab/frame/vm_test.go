@@ -4,7 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestInstall: a program runs with nothing but what was copied.
@@ -49,5 +52,15 @@ func TestInstallByPath(t *testing.T) {
 	}
 	if got, err := os.ReadFile(there); err != nil || len(got) != len(cat) {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestInstructionLength: the length of an instruction is given to the emulator as a power of two; 0 is real time.
+func TestInstructionLength(t *testing.T) {
+	for length, want := range map[time.Duration]string{0: "", 1: "ICOUNT=0", 2: "ICOUNT=1", 4: "ICOUNT=2"} {
+		got := slices.DeleteFunc(VM{Instruction: length}.environment(), func(v string) bool { return !strings.HasPrefix(v, "ICOUNT") })
+		if strings.Join(got, " ") != want {
+			t.Errorf("%v: %q, want %q", length, got, want)
+		}
 	}
 }
