@@ -68,7 +68,15 @@ func (t target) load(ctx context.Context, seed uint64, length time.Duration, beg
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * connections))
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	defer keepAwake()()
+	prepare := keepAwake
+	if t.emulated {
+		prepare = shortenTurns
+	}
+	stop, err := prepare()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	var times collected
 	errs := make(chan error, connections)
 	for i, c := range open {
@@ -79,7 +87,6 @@ func (t target) load(ctx context.Context, seed uint64, length time.Duration, beg
 			errs <- err
 		}()
 	}
-	var err error
 	for range connections {
 		err = errors.Join(err, <-errs)
 	}
@@ -133,7 +140,7 @@ func (c *client) run(ctx context.Context, due []time.Duration) ([]time.Duration,
 
 // keepAwake keeps the clients' CPU busy with a thread that runs when nothing else does, until stop is called: a host gives an
 // idle CPU away, and is late to give it back when an answer arrives.
-func keepAwake() (stop func()) {
+func keepAwake() (stop func(), err error) {
 	var stopped atomic.Bool
 	done := make(chan struct{})
 	go func() {
@@ -150,7 +157,21 @@ func keepAwake() (stop func()) {
 	return func() {
 		stopped.Store(true)
 		<-done
+	}, nil
+}
+
+// turn is how long an emulated CPU works at most until another one does.
+const turn = 30 * time.Microsecond
+
+// shortenTurns has emulated CPUs take shorter turns: a turn ends when the next timer of the machine is due, which may be in
+// milliseconds, and so long a client would wait for an answer that is there. The timer is on a CPU that does nothing else.
+func shortenTurns() (stop func(), err error) {
+	fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
+		Size: unix.PERF_ATTR_SIZE_VER0, Sample: uint64(turn)}, -1, timerCPU, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("start a timer of %s on CPU %d: %w", turn, timerCPU, err)
 	}
+	return func() { unix.Close(fd) }, nil
 }
 
 // schedule gives the calling thread a policy and a priority.

@@ -11,9 +11,13 @@
 // away, and the clients would wake late and take that for the server's time. There are rounds, for a host that takes a CPU away
 // all the same does so in one of the two times.
 //
+// With -vm all of it is in a virtual machine with cgroup v2, whose time is counted in instructions: nothing that the host does
+// is in either time. Emulated CPUs take turns, so that the clients' CPU may idle there, and turns are made short.
+//
 // Known limits: the client's time has in it what the kernel does between a write and the arrival at the other socket, and from
 // the last send to the end of the last read. Of an answer of 1 MiB most is in the socket's buffer then: that row has no aim. A
-// host that gives the client's idle CPU away has the client wake late, and the client takes that for the server's time.
+// host that gives the client's idle CPU away has the client wake late, and the client takes that for the server's time. In the
+// virtual machine the clients are slow to ask, to read and to decrypt, and wait for each other where all of them have an answer.
 package main
 
 import (
@@ -37,11 +41,13 @@ import (
 
 type settings struct {
 	frame.Settings
-	length time.Duration
-	rounds int
-	seed   uint64
-	only   string
-	serve  bool
+	length   time.Duration
+	rounds   int
+	seed     uint64
+	only     string
+	serve    bool
+	vm       string // a kernel: in a virtual machine
+	emulated bool   // the CPUs are
 }
 
 func usual() *settings { return &settings{length: 8 * time.Second, rounds: 3, seed: 1} }
@@ -54,6 +60,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.rounds, "rounds", s.rounds, "rounds; the table has that of the median deviation of each server")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the arrivals")
 	set.StringVar(&s.only, "only", "", "the one server to measure, by its name in the table")
+	set.StringVar(&s.vm, "vm", "", "measure in a virtual machine with this kernel (6.18) and cgroup v2, whose time is counted in instructions")
+	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are: ask for a quarter of what is compressed, let the CPU of the clients idle, and have CPUs take short turns")
 	set.BoolVar(&s.serve, "serve", false, "be the server of net/http (for the lab itself)")
 }
 
@@ -68,6 +76,25 @@ func (s *settings) Part() func() error {
 		return nil
 	}
 	return serve
+}
+
+const (
+	guestInstruction = time.Nanosecond // the shortest: the kernel's work for an answer takes about as long as on a real CPU
+	bootPatience     = 2 * time.Minute
+	guestSlow        = 20 * time.Second // what a measurement takes there beside its load
+	guestRows        = 15               // of the table
+)
+
+// Guest is a virtual machine, where that was asked for.
+func (s *settings) Guest() (vm *frame.VM, script string) {
+	if s.vm == "" {
+		return nil, ""
+	}
+	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: guestCPUs, Instruction: guestInstruction,
+			Span:     bootPatience + time.Duration(guestRows*s.rounds)*(s.length+guestSlow),
+			Programs: append(frame.ApacheFiles(), "nginx", "memcached")},
+		fmt.Sprintf("./requests -plimsoll ./plimsoll -emulated -seconds %g -rounds %d -seed %d -only '%s' -json=%v -strict=%v",
+			s.length.Seconds(), s.rounds, s.seed, s.only, s.JSON, s.Strict)
 }
 
 // row is what came of one server, without or with a limit.
@@ -107,6 +134,9 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		if s.only != "" && s.only != one.name {
 			continue
 		}
+		if s.emulated {
+			one = one.onEmulatedCPUs()
+		}
 		group := frame.Must(b.Add(fmt.Sprintf("server%d", i)))
 		limits := []float64{0, throttling}
 		if one.several {
@@ -139,6 +169,9 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 
 // The server has one CPU and the client another, as if they were on two machines.
 const serverCPU, clientCPU = 0, 1
+
+// An emulated machine has a third one, see shortenTurns.
+const timerCPU, guestCPUs = 2, 3
 
 // throttling is a limit, as a part of the CPU that was used without one.
 const throttling = 0.9

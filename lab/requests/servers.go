@@ -28,14 +28,16 @@ import (
 
 // target is a server and its load.
 type target struct {
-	name    string
-	server  experiment.Server
-	rate    float64 // requests a second, over all connections
-	tls     bool
-	several bool // requests at a time on a connection
-	large   bool // most of an answer is in the socket's buffer after the last send
-	address func() string
-	ask     func(c io.Writer, in *bufio.Reader) error
+	name     string
+	server   experiment.Server
+	rate     float64 // requests a second, over all connections
+	tls      bool
+	computes bool // most of its CPU time is its own, and not the kernel's
+	several  bool // requests at a time on a connection
+	large    bool // most of an answer is in the socket's buffer after the last send
+	emulated bool // its CPUs are
+	address  func() string
+	ask      func(c io.Writer, in *bufio.Reader) error
 }
 
 // The sizes of answers.
@@ -52,7 +54,9 @@ func servers(b *frame.Bench) ([]target, error) {
 		return nil, err
 	}
 	apache.Size = 128 << 10
-	list = append(list, site("Apache gzip", 60, apache))
+	compressing := site("Apache gzip", 60, apache)
+	compressing.computes = true
+	list = append(list, compressing)
 	secret, err := certificate(b.Dir("tls"))
 	if err != nil {
 		return nil, err
@@ -78,7 +82,7 @@ func servers(b *frame.Bench) ([]target, error) {
 		list = append(list, t)
 	}
 	service := &goServer{}
-	list = append(list, target{name: "Go net/http gzip", rate: 150, server: service, address: service.at, ask: get("/gzip?bytes=65536")})
+	list = append(list, target{name: "Go net/http gzip", rate: 150, computes: true, server: service, address: service.at, ask: get("/gzip?bytes=65536")})
 	m, err := frame.Memcached(2, 1)
 	if err != nil {
 		return nil, err
@@ -86,6 +90,18 @@ func servers(b *frame.Bench) ([]target, error) {
 	list = append(list, target{name: "memcached", rate: 1500, server: m, address: m.Address, ask: getValue})
 	beside := &goServer{}
 	return append(list, target{name: "Go HTTP/2", rate: 400, server: beside, several: true, address: beside.at}), nil
+}
+
+// guestRate is a part of the usual rate. Compression takes an emulated CPU three to five times as long.
+const guestRate = 0.25
+
+// onEmulatedCPUs has the load use as much of the CPU as it does of a real one.
+func (t target) onEmulatedCPUs() target {
+	t.emulated = true
+	if t.computes {
+		t.rate *= guestRate
+	}
+	return t
 }
 
 func site(name string, rate float64, s *frame.Site) target {
