@@ -48,7 +48,7 @@ func (v VM) Run(ctx context.Context, pkg, script string, files ...string) error 
 		}
 		if len(v.Programs) > 0 {
 			files = append(files, filepath.Join(dir, root))
-			script = useRoot + links(v.Programs) + script
+			script = useRoot + script
 		}
 		for _, name := range v.Programs {
 			In("copy "+name+" for the virtual machine", func() { Check(install(ctx, name, filepath.Join(dir, root))) })
@@ -94,33 +94,24 @@ const (
 	useRoot = "mkdir -p /lib64 /etc; ln -s $PWD/" + root + "/lib/" + loader + " /lib64/" + loader + "\n" +
 		"export PATH=$PWD/" + root + "/bin:$PATH LD_LIBRARY_PATH=$PWD/" + root + "/lib\n" +
 		"echo 'root:x:0:0::/:/bin/sh' >/etc/passwd; echo 'www-data:x:33:33::/:/bin/sh' >>/etc/passwd\n" +
-		"echo 'root:x:0:' >/etc/group; echo 'www-data:x:33:' >>/etc/group\n"
+		"echo 'root:x:0:' >/etc/group; echo 'www-data:x:33:' >>/etc/group\n" +
+		"[ ! -d $PWD/" + root + "/paths ] || cp -r $PWD/" + root + "/paths/. /\n"
 )
 
-// links has the guest find a file that was named by its path there.
-func links(programs []string) (script string) {
-	for _, path := range programs {
-		if filepath.IsAbs(path) {
-			dir, name := filepath.Split(path)
-			script += fmt.Sprintf("mkdir -p %s; ln -s $PWD/%s/bin/%s %s\n", dir, root, name, path)
-		}
-	}
-	return script
-}
-
 // copyProgram copies a program and the libraries that it is linked with: of each line of ldd the first path.
-const copyProgram = `mkdir -p "$2/bin" "$2/lib"; cp -L "$1" "$2/bin"; ldd "$1" >"$2/ldd"
+const copyProgram = `mkdir -p "$2/$3" "$2/lib"; cp -L "$1" "$2/$3"; ldd "$1" >"$2/ldd"
 sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' "$2/ldd" | xargs cp -L -t "$2/lib"`
 
 func install(ctx context.Context, name, root string) error {
-	binary := name
+	binary, folder := name, "paths"+filepath.Dir(name)
 	if !filepath.IsAbs(name) {
 		var err error
 		if binary, err = experiment.Program(name); err != nil {
 			return err
 		}
+		folder = "bin"
 	}
-	if said, err := exec.CommandContext(ctx, "sh", "-ec", copyProgram, "sh", binary, root).CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(ctx, "sh", "-ec", copyProgram, "sh", binary, root, folder).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s and its libraries: %w\n%s", binary, err, said)
 	}
 	return nil
