@@ -65,8 +65,7 @@ import (
 // Writes are shared by tenants too (tenant.Writes). A throttle that is refused is charged like a refill, for it takes
 // the thread about as long. Where a tenant's share is used up, its groups that are throttled in most periods send no
 // events for a second, and for longer each time (View.SuppressEvents), so that a real-time thread is not kept busy with
-// refusals. Until then they are refused unseen (refuse.go). Meanwhile readings show whether the demand lasts; if so,
-// the quota is raised, which takes few writes.
+// refusals. Until then they are refused unseen (refuse.go). Where readings show lasting demand, the quota is raised.
 //
 // Terminology: a refill is the rewrite; a throttled period is one in which a throttle began or was foreseen, or that
 // one stood through; the limit of a group is too low when it was throttled in more than half of the periods of a

@@ -29,8 +29,7 @@ func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, batch map[stri
 	return true
 }
 
-// quieten has a group that is throttled all the time send no events for a while. Those that come before they are
-// suppressed make it no longer.
+// quieten has a group that is throttled all the time send no events for a while. Events until then make it no longer.
 func (m *memory) quieten(now time.Time, period time.Duration) {
 	if m.quiet.Ready(now) && m.throttledPeriods.lasting(now, period) {
 		m.quiet.Hit(now, firstQuiet, mostQuiet)

@@ -49,8 +49,7 @@ func (s *throttledPeriods) hit(end time.Time, period time.Duration) {
 	s.count++
 }
 
-// found books so many throttled periods that a reading found, where no event reports each. A group whose events are
-// suppressed is read every few periods.
+// found books the throttled periods that a reading found, where no event reports each.
 func (s *throttledPeriods) found(n int64, at time.Time, period time.Duration) {
 	for i := min(n, lastingHits) - 1; i > 0; i-- {
 		s.want(at.Add(-time.Duration(i)*period), period)
