@@ -129,7 +129,8 @@ tier_labs_long() {
   need_groups || return
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density && go run ./lab/colocation && go run ./lab/reservation &&
     go run ./lab/reservation --three && go run ./lab/reservation -vm 4 -only 'burstable cpu x' -seconds 2 -rounds 1 -diagnose=false &&
-    go run ./lab/burst && go run ./lab/receipts && go run ./lab/replay && go run ./lab/replay -vm 6.18 && go run ./lab/requests && go run ./lab/job
+    go run ./lab/burst && go run ./lab/receipts && go run ./lab/replay && go run ./lab/replay -vm 6.18 && go run ./lab/requests &&
+    go run ./lab/requests -vm 6.18 -seconds 5 -rounds 1 && go run ./lab/job
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 60; }
