@@ -67,7 +67,7 @@ func (g *globals) advise(w io.Writer, text string) {
 }
 
 // complain prints an error and its hint for a person. Names in an error cannot control the terminal, and the commands in
-// the hint get the flags.
+// the hint get the flags, and the name by which this program was called.
 func complain(w io.Writer, name, flags string, err error) {
 	say := func(kind, text string) {
 		lines := strings.Split(text, "\n")
@@ -81,7 +81,7 @@ func complain(w io.Writer, name, flags string, err error) {
 	var h interface{ Hint() string }
 	switch {
 	case errors.As(err, &h) && h.Hint() != "":
-		say("hint", report.Called(h.Hint(), flags))
+		say("hint", strings.ReplaceAll(report.Called(h.Hint(), flags), "`plimsoll ", "`"+name+" "))
 	case near != "":
 		say("hint", "did you mean `"+name+" "+near+"`?")
 	case unknownCommand(err):

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"plimsoll/internal/journal"
+	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 )
 
@@ -159,6 +160,11 @@ func TestComplain(t *testing.T) {
 	const want = "plimsoll: error: no /lab/\uFFFD[31mred\nsecond\nplimsoll: hint: give /lab/\uFFFD[31mred to `plimsoll status --state-dir /s`\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+	b.Reset()
+	complain(&b, "kubectl plimsoll", "--node n1", &report.UnknownError{Arg: "web"})
+	if !strings.Contains(b.String(), "kubectl plimsoll: hint: `kubectl plimsoll status --node n1` lists") {
+		t.Errorf("of the plugin: %q", b.String())
 	}
 }
 
