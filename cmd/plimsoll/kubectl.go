@@ -37,6 +37,7 @@ func newPlugin() *cobra.Command {
 		Long: `Ask the agents of a cluster, through ports that the API server forwards to their pods. It needs what the chart's role
 plimsoll-viewer permits: to list the pods of its namespace, and to create pods/portforward. plan and diagnose need pods/exec
 too: they have the agents work.`,
+		Example:       "  kubectl plimsoll top\n  kubectl plimsoll why default/web",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -53,9 +54,10 @@ too: they have the agents work.`,
 	var policy string
 	var watch time.Duration
 	plan := &cobra.Command{
-		Use:   "plan",
-		Short: "Show every change that the agents would make, were the policy this one, and write nothing",
-		Args:  cobra.NoArgs,
+		Use:     "plan",
+		Short:   "Show every change that the agents would make, were the policy this one, and write nothing",
+		Example: "  kubectl plimsoll plan --policy auto --watch 30s",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			command := []string{agentProgram, "plan", "--of-agent", "--json", "--watch", watch.String()}
 			if policy != "" {
@@ -74,7 +76,8 @@ too: they have the agents work.`,
 			Example: "  kubectl plimsoll status\n  kubectl plimsoll status default/web",
 			RunE:    func(cmd *cobra.Command, args []string) error { return p.status(cmd, args) }},
 		&cobra.Command{Use: "report", Short: "Show per container of each node how much it was throttled, burst, and ran above its limit", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
+			Example: "  kubectl plimsoll report\n  kubectl plimsoll report --node worker-1 --json",
+			RunE:    func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
 		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), plan)
 	explainUse(root)
 	return root

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"plimsoll/internal/journal"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
@@ -107,6 +109,29 @@ func TestHelpIsInSections(t *testing.T) {
 		if !cmd.Hidden && cmd.GroupID == "" {
 			t.Errorf("%s is in no section", cmd.Name())
 		}
+	}
+}
+
+// TestEachCommandHasAnExample: its help shows how it is called, and the example begins with that call.
+func TestEachCommandHasAnExample(t *testing.T) {
+	seen := 0
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			look(child)
+		}
+		if cmd.Hidden || cmd.Name() == "help" || strings.Contains(cmd.CommandPath(), " completion") {
+			return
+		}
+		seen++
+		if !strings.Contains(cmd.Example, "  "+cmd.CommandPath()) {
+			t.Errorf("%s has no example: %q", cmd.CommandPath(), cmd.Example)
+		}
+	}
+	look(newRoot())
+	look(newPlugin())
+	if seen < 35 {
+		t.Errorf("only %d commands", seen)
 	}
 }
 
