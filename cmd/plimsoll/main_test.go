@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -132,6 +133,31 @@ func TestEachCommandHasAnExample(t *testing.T) {
 	look(newPlugin())
 	if seen < 35 {
 		t.Errorf("only %d commands", seen)
+	}
+}
+
+// TestManual: the command for packagers writes a page for each command that people see, and completions, of both programs.
+func TestManual(t *testing.T) {
+	share := t.TempDir()
+	if _, stderr, err := (node{}).run("man", share); err != nil {
+		t.Fatal(err, stderr)
+	}
+	for file, words := range map[string]string{
+		"man/man1/plimsoll.1":                          "plimsoll-status(1)",
+		"man/man1/plimsoll-sched-load.1":               "--most-stall",
+		"man/man1/kubectl-plimsoll-why.1":              "kubectl plimsoll why default/web",
+		"bash-completion/completions/plimsoll":         "__start_plimsoll",
+		"bash-completion/completions/kubectl-plimsoll": "kubectl",
+		"zsh/site-functions/_plimsoll":                 "#compdef plimsoll",
+		"fish/vendor_completions.d/plimsoll.fish":      "complete",
+	} {
+		text, err := os.ReadFile(filepath.Join(share, file))
+		if plain := strings.ReplaceAll(string(text), "\\", ""); err != nil || !strings.Contains(plain, words) {
+			t.Errorf("%s: %v, or no %q in it", file, err, words)
+		}
+	}
+	if hidden, _ := filepath.Glob(filepath.Join(share, "man/man1/*spin*")); len(hidden) > 0 {
+		t.Errorf("pages of hidden commands: %v", hidden)
 	}
 }
 
