@@ -103,7 +103,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		if f.live && !f.json {
 			fmt.Fprint(out, clearScreen(out))
 		}
-		if err := show(out, d, f.json); err != nil || !f.live || ctx.Err() != nil {
+		if err := show(out, d.Reached(g.flags()), f.json); err != nil || !f.live || ctx.Err() != nil {
 			return err
 		}
 		if known, subjects, err := g.subjects(ctx, tree, file, args); err == nil { // else those of before

@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/parallelism/inspect"
+	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
 )
 
@@ -41,6 +42,7 @@ func (g *globals) runtimesHere(ctx context.Context, dir *cgroup.Dir, file *confi
 			continue
 		}
 		s.Looked++
+		p.Next = report.Called(p.Next, g.flags())
 		if p.Unusable {
 			s.List = append(s.List, doctor.Suspect{Name: c.Name, Cgroup: c.Cgroup, Parallelism: *p})
 		}

@@ -36,3 +36,12 @@ func TestReached(t *testing.T) {
 		}
 	}
 }
+
+// TestReachedByADiagnosis: so do those of its advice.
+func TestReachedByADiagnosis(t *testing.T) {
+	const advice, want = "let it burst: `plimsoll run --policy auto`", "let it burst: `plimsoll run --policy auto --state-dir /run/lab`"
+	d := Diagnosis{Containers: []Diagnosed{{Next: advice}, {Parallelism: &Parallelism{Next: advice}}}}.Reached("--state-dir /run/lab")
+	if got := d.Containers; got[0].Next != want || got[1].Parallelism.Next != want {
+		t.Errorf("%q, %q", got[0].Next, got[1].Parallelism.Next)
+	}
+}

@@ -155,6 +155,18 @@ func (d Diagnosis) Text(w io.Writer) error {
 	return p.writeTo(w)
 }
 
+// Reached is the diagnosis whose commands find the same agent and control groups by these flags.
+func (d Diagnosis) Reached(flags string) Diagnosis {
+	for i := range d.Containers {
+		c := &d.Containers[i]
+		c.Next = Called(c.Next, flags)
+		if c.Parallelism != nil {
+			c.Parallelism.Next = Called(c.Parallelism.Next, flags)
+		}
+	}
+	return d
+}
+
 // worthy are the containers that wanted a CPU at all. A container that is alone is listed without any demand too.
 func (d Diagnosis) worthy() []Diagnosed {
 	if len(d.Containers) == 1 {
