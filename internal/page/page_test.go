@@ -35,7 +35,7 @@ func TestVendored(t *testing.T) {
 }
 
 // TestNothingInline: the policy would refuse inline scripts, inline styles and other servers; each file that is loaded is
-// there. Names reach the document as text: no module may parse HTML.
+// there. Names reach the document as text: no module may parse HTML. What is written before the agent is asked names no command.
 func TestNothingInline(t *testing.T) {
 	parses := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|setAttribute\('style'`)
 	inline := regexp.MustCompile(`(?i)<script(\s+type="module"|\s+defer)*\s*>|<style|\sstyle=|\son[a-z]+=|https?://|javascript:`)
@@ -53,6 +53,9 @@ func TestNothingInline(t *testing.T) {
 			t.Errorf("%s: %s", name, bad)
 		}
 		if path.Ext(name) == ".html" {
+			if strings.Contains(text, "<code>plimsoll") {
+				t.Errorf("%s names a command, without the flags that find this agent", name)
+			}
 			for _, bad := range inline.FindAllString(text, -1) {
 				t.Errorf("%s: %s", name, bad)
 			}
