@@ -192,6 +192,25 @@ func TestPluginOfAllNodes(t *testing.T) {
 	}
 }
 
+// TestPluginNamesTheAgentsPod: a step that only an agent's program has is called in its pod, with the path that the agent knows.
+func TestPluginNamesTheAgentsPod(t *testing.T) {
+	until := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	begun := time.Now()
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}, agent: map[string]http.HandlerFunc{"one": func(w http.ResponseWriter, _ *http.Request) {
+		s := (&fakeAgent{}).Status()
+		s.Now = s.Now.Add(time.Since(begun))
+		for i := range s.Containers {
+			s.Containers[i].Paused, s.Containers[i].Totals.ThrottledWall = &until, time.Since(begun)/10
+		}
+		_ = report.WriteJSON(w, s)
+	}}}
+	f.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	out, err := kubectlPlimsoll(t, f, "why", "default/web/nginx", "--for", "300ms")
+	if want := "To do: `kubectl -n plimsoll exec one -- /plimsoll resume /pods/web` ends the pause."; err != nil || !strings.Contains(joined(out), want) {
+		t.Errorf("%v, want %q in\n%s", err, want, out)
+	}
+}
+
 func TestPluginListsSilentNodes(t *testing.T) {
 	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}, agent: map[string]http.HandlerFunc{
 		"one": func(w http.ResponseWriter, _ *http.Request) {

@@ -60,6 +60,16 @@ func (s *clusterSource) Periods(string) (view.Periods, error) {
 	return view.Periods{}, errors.New("the periods are shown on the node: plimsoll top")
 }
 
+// program runs the program of a node's agent, for what this plugin has no command for.
+func (s *clusterSource) program(node string) string {
+	for _, a := range s.pods {
+		if a.Node == node && a.Ready {
+			return "kubectl -n " + a.Namespace + " exec " + a.Name + " -- " + agentProgram
+		}
+	}
+	return "plimsoll"
+}
+
 // source reaches the agents.
 func (p *plugin) source(cmd *cobra.Command) (*clusterSource, error) {
 	cluster, pods, err := p.agents(cmd)
@@ -100,7 +110,7 @@ func (p *plugin) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.explain(cmd, s, args[0], "kubectl plimsoll diagnose")
+			return f.explain(cmd, s, args[0], "kubectl plimsoll diagnose", s.program)
 		},
 	}
 	f.register(cmd)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,7 @@ what to do. NAME is a container or pod as in ` + "`plimsoll status`" + `, or a p
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := g.topSource()
 			defer s.close()
-			return f.explain(cmd, s, g.container(args[0]), "plimsoll diagnose")
+			return f.explain(cmd, s, g.container(args[0]), "plimsoll diagnose", nil)
 		},
 	}
 	f.register(cmd)
@@ -42,8 +43,9 @@ what to do. NAME is a container or pod as in ` + "`plimsoll status`" + `, or a p
 // mostParagraphs bounds how many containers are explained at once.
 const mostParagraphs = 5
 
-// explain says a paragraph about each container that is meant. diagnose is the command that measures waits.
-func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose string) error {
+// explain says a paragraph about each container that is meant. diagnose is the command that measures waits, and program what
+// runs the others on a node.
+func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose string, program func(node string) string) error {
 	if f.length <= 0 {
 		return misusef("--for %s: a time above 0", f.length)
 	}
@@ -63,9 +65,11 @@ func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose st
 		if i > 0 {
 			fmt.Fprintln(cmd.OutOrStdout())
 		}
+		node := nodes[r.ID]
+		r.ID = strings.TrimPrefix(r.ID, node+":") // as its agent knows it
 		text := why.Paragraph(v, r, "`"+diagnose+" "+word(r.Name)+"`")
-		if node := nodes[r.ID]; node != "" {
-			text = "Node " + report.Printable(node) + ": " + text
+		if node != "" {
+			text = "Node " + report.Printable(node) + ": " + strings.ReplaceAll(text, "`plimsoll ", "`"+program(node)+" ")
 		}
 		fmt.Fprint(cmd.OutOrStdout(), report.Wrapped(text))
 	}
