@@ -123,14 +123,15 @@ tier_labs() { # that each lab works, at a few seconds a mode
     go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false &&
     go run ./lab/reservation --table --seconds 1 && go run ./lab/start -rounds 1 && go run ./lab/burst -rounds 2 &&
     go run ./lab/receipts -seconds 10 -beside 8 && go run ./lab/replay -seconds 10 &&
-    go run ./lab/requests -seconds 1 -rounds 1 && go run ./lab/job -rounds 1
+    go run ./lab/requests -seconds 1 -rounds 1 && go run ./lab/job -rounds 1 &&
+    go run ./lab/page -idle 50 -active 10 -seconds 2 && go run ./lab/readers -pods 50 -seconds 2 -rounds 1
 }
 tier_labs_long() {
   need_groups || return
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density && go run ./lab/colocation && go run ./lab/reservation &&
     go run ./lab/reservation --three && go run ./lab/reservation -vm 4 -only 'burstable cpu x' -seconds 2 -rounds 1 -diagnose=false &&
     go run ./lab/burst && go run ./lab/receipts && go run ./lab/replay && go run ./lab/replay -vm 6.18 && go run ./lab/requests &&
-    go run ./lab/requests -vm 6.18 -seconds 5 -rounds 1 && go run ./lab/job
+    go run ./lab/requests -vm 6.18 -seconds 5 -rounds 1 && go run ./lab/job && go run ./lab/page && go run ./lab/readers
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 60; }

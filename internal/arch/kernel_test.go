@@ -3,6 +3,9 @@ package arch
 import (
 	"fmt"
 	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,4 +73,25 @@ func (s source) tests() []string {
 		}
 	}
 	return names
+}
+
+// TestEachExperimentIsRun: a command of lab that no tier calls breaks unseen.
+func TestEachExperimentIsRun(t *testing.T) {
+	programs, err := filepath.Glob("../../lab/*/main.go")
+	if err != nil || len(programs) < 15 {
+		t.Fatalf("%d programs, %v", len(programs), err)
+	}
+	var scripts string
+	for _, file := range []string{"tiers.sh", "lint.sh"} {
+		text, err := os.ReadFile("../../test/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts += string(text)
+	}
+	for _, program := range programs {
+		if name := filepath.Base(filepath.Dir(program)); !regexp.MustCompile(`go run \./lab/` + name + `\b`).MatchString(scripts) {
+			t.Errorf("no tier runs ./lab/%s", name)
+		}
+	}
 }
