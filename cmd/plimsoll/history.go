@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/figure"
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 )
 
@@ -46,7 +47,9 @@ are in the time zone of this program. Without them it is the last hour. docs/REC
 			if err != nil {
 				return err
 			}
+			bar := progress.Start(bars(cmd), "reading", 0)
 			h, err := readHistory(g.recordDir(f.dir), from, to, strings.Join(args, ""))
+			bar.Stop()
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/progress"
 	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/scx"
 )
@@ -90,7 +91,9 @@ func schedSwap(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			bar := progress.Start(bars(cmd), "replacing", 0)
 			s, err := loader.Swap(g.stateDir, data, most)
+			bar.Stop()
 			if err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
 	"plimsoll/internal/web"
@@ -44,7 +45,12 @@ Periods are recorded while somebody looks at the page, and for a minute after; `
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, snapshotTimeout)
 			defer cancel()
-			return f.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			var notes strings.Builder
+			bar := progress.Start(bars(cmd), "fetching", 0)
+			err := f.run(ctx, cmd.OutOrStdout(), &notes)
+			bar.Stop()
+			fmt.Fprint(cmd.ErrOrStderr(), notes.String())
+			return err
 		},
 	}
 	flags := cmd.Flags()
