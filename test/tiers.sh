@@ -30,7 +30,7 @@ simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadlin
 # In one thread: the race detector would find nothing, and take ten times as long.
 one_thread() { go list ./internal/arch ./internal/figure; }
 # So do these tests, which simulate for long.
-long_in_one_thread='^Test(Replay(|Draws|OfARestart)|Simulate(Golden|Data)|RecordAsRecording|KilledTwice|SizeBursts)$'
+long_in_one_thread='^Test(Replay(|Draws|OfARestart)|Simulate(Golden|Data)|RecordAsRecording|KilledTwice|SizeBursts|AdviseIsDocumented)$'
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
 need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/internal/capacity"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -126,5 +127,15 @@ func TestAdviseLive(t *testing.T) {
 	_, stderr, err := n.run("advise", "--live")
 	if err == nil || !strings.Contains(errors.Join(err).Error(), "no container with a limit") || !strings.Contains(stderr, "--live /lab/a") {
 		t.Errorf("error %v, %q", err, stderr)
+	}
+}
+
+// TestAdviseIsDocumented: docs/REFERENCE.md has what these two commands print. UPDATE_GOLDEN=1 writes it anew.
+func TestAdviseIsDocumented(t *testing.T) {
+	for part, args := range map[string]string{
+		"advise": "advise ../../docs/figures/service.npy --limit 0.6 --cpus 8",
+		"sweep":  "simulate exp --utilization 0.5 --sweep burst=0..2:0.5,inf --sweep cgroups=10,20",
+	} {
+		golden.Part(t, referenceFile, part, "```\n"+command(t, strings.Fields(args)...)+"```\n")
 	}
 }
