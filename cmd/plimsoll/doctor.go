@@ -58,7 +58,7 @@ cgroup is written.`,
 	}
 	cmd.Flags().StringVar(&from.file, "config", "", "also judge what this configuration file asks for (colocation)")
 	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
