@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll/internal/apply"
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/colocation"
 	"plimsoll/internal/cpu"
@@ -57,7 +58,7 @@ type ThrottleEvents interface {
 	Limit(group uint64, quota time.Duration) error
 	// Read waits for throttles and returns them, or none at time until, if that is not zero. After an error no more
 	// throttles will come; the error is io.EOF after Close.
-	Read(until time.Time) ([]policy.Throttle, error)
+	Read(until time.Time) ([]bandwidth.Throttle, error)
 	// Lost counts the throttles that were not reported since the start, except those of groups with too many of them.
 	Lost() int64
 	// Priority is the priority of the reading thread: "fifo" is real time, "nice -20" and "plain" are fallbacks, with

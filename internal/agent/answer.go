@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
@@ -19,7 +20,7 @@ const overdue = time.Second
 
 // AnswerThrottles answers throttle events, and postponed ones that are due. It returns when to call it next at the
 // latest; zero: when the next event arrives.
-func (a *Agent) AnswerThrottles(throttles []policy.Throttle) (next time.Time) {
+func (a *Agent) AnswerThrottles(throttles []bandwidth.Throttle) (next time.Time) {
 	a.mu.LockShort() // a turn that is under way yields
 	defer a.mu.UnlockShort()
 	if !a.subscription.active { // the subscription has ended
@@ -36,7 +37,7 @@ func (a *Agent) AnswerThrottles(throttles []policy.Throttle) (next time.Time) {
 }
 
 // answerThrottles takes a turn for the pods of the throttled groups only.
-func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
+func (a *Agent) answerThrottles(now time.Time, throttles []bandwidth.Throttle) {
 	pods := a.concerned(now, throttles)
 	if len(pods) == 0 {
 		return
@@ -69,7 +70,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 
 // concerned lists the pods to answer at once, and makes groups with an event due, but those that are refused unseen.
 // Where a group cannot be refilled, the answer is a raise, which the next turn decides with the whole node in view.
-func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workload.Pod {
+func (a *Agent) concerned(now time.Time, throttles []bandwidth.Throttle) []*workload.Pod {
 	var pods []*workload.Pod
 	batch := map[string]int{}
 	for _, t := range throttles {
@@ -100,7 +101,7 @@ func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workloa
 }
 
 // throttled records that a group was throttled or is about to be.
-func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
+func (a *Agent) throttled(now time.Time, g *group, t bandwidth.Throttle) {
 	if g.refill != nil {
 		a.effect(now, g, g.refill.Throttled(t))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -96,7 +97,7 @@ func TestRefilled(t *testing.T) {
 func (w *world) refills() int64 { return w.agent.record.Writes().Decisions[string(policy.KindRefill)] }
 
 // throttled is a throttle of a spinner that began so long ago and was not told.
-func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
+func (w *world) throttled(path string, ago time.Duration) bandwidth.Throttle {
 	w.t.Helper()
 	w.kernel.OnThrottle = nil
 	w.kernel.SetLoad(path, sim.Spin(1))
@@ -108,7 +109,7 @@ func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
 	}
 	at := w.kernel.Now()
 	w.kernel.Advance(ago)
-	return policy.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: w.kernel.NextExpiry(path), UseKnown: true, Used: 50 * ms}
+	return bandwidth.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: w.kernel.NextExpiry(path), UseKnown: true, Used: 50 * ms}
 }
 
 // TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered, and counted, once.
@@ -119,19 +120,19 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	begun := w.throttled("/a", ms)
 	foreseen := begun
 	foreseen.At, foreseen.Ahead = begun.At.Add(-3*ms), true
-	w.agent.AnswerThrottles([]policy.Throttle{foreseen, begun})
+	w.agent.AnswerThrottles([]bandwidth.Throttle{foreseen, begun})
 	if e := w.agent.events(); e.Refills != 1 || e.DelayP99 != ms || w.refills() != 1 {
 		t.Errorf("%d refills, %+v", w.refills(), e)
 	}
 	begun.At = begun.At.Add(ms / 2) // on another CPU
-	w.agent.AnswerThrottles([]policy.Throttle{begun})
+	w.agent.AnswerThrottles([]bandwidth.Throttle{begun})
 	if e := w.agent.events(); e.Refills != 1 || w.refills() != 1 {
 		t.Errorf("answered again: %d refills, %+v", w.refills(), e)
 	}
 	w.kernel.SetLoad("/a", sim.Load{})
 	w.kernel.Advance(200 * ms)
 	foreseen.At, foreseen.Expires = w.kernel.Now(), w.kernel.NextExpiry("/a") // another period's
-	w.agent.AnswerThrottles([]policy.Throttle{foreseen})
+	w.agent.AnswerThrottles([]bandwidth.Throttle{foreseen})
 	if e := w.agent.events(); w.refills() != 2 || e.Refills != 1 || e.DelayP50 != e.DelayP99 {
 		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v", w.refills(), e)
 	}
@@ -148,18 +149,18 @@ func TestForeseenWaits(t *testing.T) {
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.calm("/b", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
-	foreseen := func(path string, within time.Duration) policy.Throttle {
+	foreseen := func(path string, within time.Duration) bandwidth.Throttle {
 		now := w.kernel.Now()
-		return policy.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: now.Add(50 * ms),
+		return bandwidth.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: now.Add(50 * ms),
 			Ahead: true, Dry: now.Add(within)}
 	}
 	for _, path := range []string{"/a", "/b"} {
 		capped := foreseen(path, 0)
 		capped.Ahead, capped.UseKnown, capped.Used = false, true, 200*ms
-		w.agent.AnswerThrottles([]policy.Throttle{capped})
+		w.agent.AnswerThrottles([]bandwidth.Throttle{capped})
 	}
 	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)
-	want := func(due time.Time, refills int64, throttles ...policy.Throttle) {
+	want := func(due time.Time, refills int64, throttles ...bandwidth.Throttle) {
 		t.Helper()
 		if w.agent.AnswerThrottles(throttles); w.refills() != refills {
 			t.Errorf("%d refills, want %d", w.refills(), refills)
@@ -169,13 +170,13 @@ func TestForeseenWaits(t *testing.T) {
 			t.Errorf("the next one is due at %v; want %v", next, due)
 		}
 	}
-	want(a.Due(), 0, a)
-	want(b.Due(), 0, b)
-	w.kernel.Advance(b.Due().Sub(w.kernel.Now()) - time.Microsecond)
-	want(b.Due(), 0)
+	want(policy.Due(a), 0, a)
+	want(policy.Due(b), 0, b)
+	w.kernel.Advance(policy.Due(b).Sub(w.kernel.Now()) - time.Microsecond)
+	want(policy.Due(b), 0)
 	begun := foreseen("/b", 0)
 	begun.Ahead = false
-	want(a.Due(), 1, begun)
+	want(policy.Due(a), 1, begun)
 	w.kernel.Advance(2 * ms)
 	want(time.Time{}, 2)
 	late := foreseen("/a", ms)
@@ -199,8 +200,8 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 		t.Errorf("%d decisions, results %v, %+v", n, s.Writes.Results, s.Containers[0].Totals)
 	}
 	told, tell := 0, w.kernel.OnThrottle
-	w.kernel.OnThrottle = func(x sim.Throttle) {
-		if !e.suppressed[x.Group.Inode] {
+	w.kernel.OnThrottle = func(x bandwidth.Throttle) {
+		if !e.suppressed[x.Inode] {
 			told++
 		}
 		tell(x)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/policy"
+	"plimsoll/internal/bandwidth"
 )
 
 // beats collects the heartbeats of an agent.
@@ -48,7 +48,7 @@ func TestAnswersBeat(t *testing.T) {
 	beats := w.beats()
 	answer := func() int {
 		before := len(*beats)
-		w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/lab/a").Inode, At: w.kernel.Now()}})
+		w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/lab/a").Inode, At: w.kernel.Now()}})
 		return len(*beats) - before
 	}
 	w.kernel.Advance(w.agent.next.Sub(w.kernel.Now()))

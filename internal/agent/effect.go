@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 )
@@ -12,7 +13,7 @@ import (
 // they do not delay it.
 
 // refilled records the successful refills.
-func (a *Agent) refilled(throttles []policy.Throttle, results []plan.Result) {
+func (a *Agent) refilled(throttles []bandwidth.Throttle, results []plan.Result) {
 	for _, r := range results {
 		g := a.groups[r.Change.Cgroup]
 		if g == nil || !r.Change.Refill || r.Outcome != plan.Applied {

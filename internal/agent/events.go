@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
 )
@@ -19,7 +20,7 @@ type subscription struct {
 	pods     map[uint64]*workload.Pod // the pod of each group with events, by the group's inode
 	stale    bool                     // the set of groups must be renewed
 	all      bool                     // somebody looks at the periods of all groups
-	waiting  []policy.Throttle        // for an ordinary turn
+	waiting  []bandwidth.Throttle     // for an ordinary turn
 	foreseen policy.PutOff
 	lost     int64
 	unsure   []*group // groups whose last refill is not judged yet

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/observe"
-	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -23,7 +23,7 @@ type fakeEvents struct {
 	limits     map[uint64]time.Duration
 	totals     map[uint64]report.Throttles
 	uses       map[uint64][]int64
-	told       chan []policy.Throttle
+	told       chan []bandwidth.Throttle
 	failure    error // of Read, once told is closed
 	refuses    error // of Watch
 	room       int   // for groups that are watched; 0: for all
@@ -52,7 +52,7 @@ func (e *fakeEvents) Limit(group uint64, quota time.Duration) error {
 	return nil
 }
 
-func (e *fakeEvents) Read(time.Time) ([]policy.Throttle, error) {
+func (e *fakeEvents) Read(time.Time) ([]bandwidth.Throttle, error) {
 	heard, ok := <-e.told
 	if !ok {
 		return nil, e.failure
@@ -80,14 +80,14 @@ func subscribed(t testing.TB, refill bool) (*world, *fakeEvents) {
 }
 
 func (w *world) subscribes(refill bool) *fakeEvents {
-	e := &fakeEvents{suppressed: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []policy.Throttle), failure: io.EOF}
+	e := &fakeEvents{suppressed: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []bandwidth.Throttle), failure: io.EOF}
 	w.agent.Events, w.agent.subscription.active, w.agent.Rules.Refill = e, true, refill
-	w.kernel.OnThrottle = func(x sim.Throttle) {
-		if e.suppressed[x.Group.Inode] || !slices.Contains(e.watched, x.Group.Inode) {
+	w.kernel.OnThrottle = func(x bandwidth.Throttle) {
+		if e.suppressed[x.Inode] || !slices.Contains(e.watched, x.Inode) {
 			return
 		}
 		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
-			w.agent.AnswerThrottles([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Snap: x.Snap, Expires: x.Expires}})
+			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: x.Inode, At: x.At, Bandwidth: x.Bandwidth, Snap: x.Snap, Expires: x.Expires}})
 		})
 	}
 	return e
@@ -181,7 +181,7 @@ func TestEventBetweenTurns(t *testing.T) {
 			w.run(time.Second)
 			c.between(w, e)
 			now := w.kernel.Now()
-			w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Snap: 50 * ms, Expires: now.Add(50 * ms)}})
+			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Snap: 50 * ms, Expires: now.Add(50 * ms)}})
 			if got := w.refills(); got != c.refills {
 				t.Errorf("%d refills, want %d", got, c.refills)
 			}
@@ -224,7 +224,7 @@ func TestSuppressedEvents(t *testing.T) {
 func TestLostThrottlesCount(t *testing.T) {
 	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
-	w.kernel.OnThrottle = func(sim.Throttle) { e.lost++ }
+	w.kernel.OnThrottle = func(bandwidth.Throttle) { e.lost++ }
 	w.run(time.Second)
 	w.kernel.SetLoad("/a", sim.Spin(2))
 	w.run(3 * time.Second)
@@ -388,8 +388,8 @@ func TestLookedAtGroupsAreQuiet(t *testing.T) {
 	w.alone(passive)
 	events := 0
 	heard := w.kernel.OnThrottle
-	w.kernel.OnThrottle = func(x sim.Throttle) {
-		if !e.suppressed[x.Group.Inode] && slices.Contains(e.watched, x.Group.Inode) {
+	w.kernel.OnThrottle = func(x bandwidth.Throttle) {
+		if !e.suppressed[x.Inode] && slices.Contains(e.watched, x.Inode) {
 			events++
 		}
 		heard(x)

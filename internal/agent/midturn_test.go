@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"plimsoll/internal/apply"
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
-	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -18,11 +18,11 @@ import (
 )
 
 // answer has a throttle answered on a thread of its own as soon as the turn yields. It returns when the throttle waits.
-func (w *world) answer(throttle policy.Throttle) (answered <-chan struct{}) {
+func (w *world) answer(throttle bandwidth.Throttle) (answered <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.agent.AnswerThrottles([]policy.Throttle{throttle})
+		w.agent.AnswerThrottles([]bandwidth.Throttle{throttle})
 	}()
 	for deadline := time.Now().Add(10 * time.Second); !w.agent.mu.Waits(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -178,11 +178,11 @@ func TestAttentionOfAnAnswer(t *testing.T) {
 }
 
 // answerNow has a throttle answered while the turn does something that takes long, and returns when it is answered.
-func (w *world) answerNow(throttle policy.Throttle) {
+func (w *world) answerNow(throttle bandwidth.Throttle) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.agent.AnswerThrottles([]policy.Throttle{throttle})
+		w.agent.AnswerThrottles([]bandwidth.Throttle{throttle})
 	}()
 	select {
 	case <-done:

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/policy"
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -31,9 +31,9 @@ func TestRefusedUnseen(t *testing.T) {
 	}
 	w.run(5 * time.Second)
 	batch := func() (read int) {
-		var throttles []policy.Throttle
+		var throttles []bandwidth.Throttle
 		for _, path := range slices.Sorted(maps.Keys(pods)) {
-			throttles = append(throttles, policy.Throttle{Inode: w.id(path + "/c").Inode, At: w.kernel.Now(), Snap: 50 * ms,
+			throttles = append(throttles, bandwidth.Throttle{Inode: w.id(path + "/c").Inode, At: w.kernel.Now(), Snap: 50 * ms,
 				Bandwidth: w.kernel.Bandwidth(path + "/c"), Expires: w.kernel.Now().Add(50 * ms), UseKnown: true, Used: 50 * ms})
 		}
 		seen := map[string]bool{}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -41,7 +42,7 @@ func TestSavedOnce(t *testing.T) {
 		}
 		judged(true)
 		if c.expires > 0 {
-			w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: cpu.Bandwidth{Quota: c.quota, Period: 100 * ms},
+			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: cpu.Bandwidth{Quota: c.quota, Period: 100 * ms},
 				Snap: 50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
 			judged(!c.ahead)
 		}

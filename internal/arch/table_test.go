@@ -89,7 +89,7 @@ func rules() map[string]rule {
 		// what the demo and the labs measure: a real service beside a real agent
 		"internal/experiment": {imports: and(values, "cgroup", "figure", "hint", "load", "probe", "report", "sample", "sysfs", "web")},
 
-		"internal/host":       {imports: []string{"cgroup", "cpu", "policy", "probe", "report", "schedext/loader", "sysfs"}},
+		"internal/host":       {imports: []string{"bandwidth", "cgroup", "cpu", "probe", "report", "schedext/loader", "sysfs"}},
 		"internal/killswitch": {},
 		"internal/slim":       {},
 
@@ -124,7 +124,7 @@ func rules() map[string]rule {
 
 		// simulated: satisfies cgroup.FS without importing it
 		"internal/sim":   {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
-		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "cgroup", "journal", "pauses", "policy", "report", "sim")},
+		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "bandwidth", "cgroup", "journal", "pauses", "policy", "report", "sim")},
 
 		"internal/replay": {pure: true, imports: and(values, "flight", "sim", "trial")},
 

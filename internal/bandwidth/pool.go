@@ -162,3 +162,17 @@ func Covers(demand []time.Duration, b cpu.Bandwidth) bool {
 	}
 	return true
 }
+
+// Throttle is what the kernel reported of one group when its runtime ran out.
+type Throttle struct {
+	Inode     uint64
+	At        time.Time
+	Bandwidth cpu.Bandwidth // in force in the kernel
+	Snap      time.Duration // in the pool after its last refill (runtime_snap); negative: the kernel does not keep it
+	Expires   time.Time     // when the period timer fires next; zero: not known
+	UseKnown  bool          // Used and Left are known
+	Used      time.Duration // upper bound of the CPU time since the period began
+	Left      time.Duration // in the pool, and held by CPUs that have not used it
+	Ahead     bool          // it is predicted and has not begun yet
+	Dry       time.Time     // when the first CPU will be throttled if the same CPUs go on running
+}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/policy"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 	"plimsoll/internal/schedext/loader"
@@ -15,11 +15,11 @@ import (
 type Events struct {
 	*probe.Probe
 	Requests func(group uint64) *time.Duration // throttled time of a group's requests so far; nil: requests are not measured
-	events   []policy.Throttle
+	events   []bandwidth.Throttle
 }
 
 // Read waits for throttles that begin, or until an instant. The slice is used again.
-func (e *Events) Read(until time.Time) ([]policy.Throttle, error) {
+func (e *Events) Read(until time.Time) ([]bandwidth.Throttle, error) {
 	for {
 		events, err := e.Probe.Read(until)
 		if err != nil {
@@ -45,9 +45,9 @@ func ourTime() func(time.Duration) time.Time {
 	return func(d time.Duration) time.Time { return now.Add(d - monotonic) }
 }
 
-func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {
+func throttle(event probe.Event, at func(time.Duration) time.Time) bandwidth.Throttle {
 	f := event.Facts
-	t := policy.Throttle{Inode: event.Group, At: at(event.At), Snap: f.Snap, Ahead: event.Kind == probe.Dry,
+	t := bandwidth.Throttle{Inode: event.Group, At: at(event.At), Snap: f.Snap, Ahead: event.Kind == probe.Dry,
 		UseKnown: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.OnCPUs, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
 	if f.Expires > 0 {
 		t.Expires = at(f.Expires)

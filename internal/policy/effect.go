@@ -3,6 +3,7 @@ package policy
 import (
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
@@ -57,8 +58,8 @@ const (
 // Refill is a refill whose write succeeded.
 type Refill struct {
 	Of     workload.ID
-	At     time.Time // when its write returned
-	For    Throttle  // the throttle that it answers
+	At     time.Time          // when its write returned
+	For    bandwidth.Throttle // the throttle that it answers
 	Before cpu.Counters
 	CPUs   int
 }
@@ -116,7 +117,7 @@ func (r *Refill) Later(now time.Time, after cpu.Counters) Effect {
 }
 
 // Throttled judges a refill ahead of a throttle by one that begins after it, in the same period.
-func (r *Refill) Throttled(t Throttle) Effect {
+func (r *Refill) Throttled(t bandwidth.Throttle) Effect {
 	if !r.For.Ahead || t.Ahead || !t.At.After(r.At) || t.At.After(r.ends()) {
 		return Undecided
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/workload"
 )
@@ -12,7 +13,7 @@ import (
 // throttled for 10 ms so far.
 func TestJudgeRefill(t *testing.T) {
 	begun := t0.Add(time.Second)
-	throttle := Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 50 * ms}
+	throttle := bandwidth.Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 50 * ms}
 	ahead := throttle
 	ahead.Ahead, ahead.Used, ahead.Left, ahead.Dry = true, 46*ms, 4*ms, begun.Add(4*ms)
 	unknown := throttle
@@ -25,7 +26,7 @@ func TestJudgeRefill(t *testing.T) {
 		return cpu.Counters{HasUsage: true, Usage: 80*ms + used, ThrottledTime: 10*ms + throttled}
 	}
 	for name, c := range map[string]struct {
-		of     Throttle
+		of     bandwidth.Throttle
 		after  cpu.Counters
 		at     time.Duration // from when the write was begun; 0: when it is done
 		effect Effect
@@ -67,21 +68,21 @@ func TestJudgeRefill(t *testing.T) {
 // TestThrottledAhead: a throttle that begins after a refill that was to prevent it.
 func TestThrottledAhead(t *testing.T) {
 	begun := t0.Add(time.Second)
-	ahead := Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 46 * ms, Left: 4 * ms}
+	ahead := bandwidth.Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 46 * ms, Left: 4 * ms}
 	for name, c := range map[string]struct {
-		change func(refill, throttle *Throttle)
+		change func(refill, throttle *bandwidth.Throttle)
 		effect Effect
 	}{
-		"as if there had been none":      {func(_, _ *Throttle) {}, Ineffective},
-		"a tick later on each CPU":       {func(_, th *Throttle) { th.Used += 8 * ms }, Ineffective},
-		"after what it handed out":       {func(_, th *Throttle) { th.Used += 50 * ms }, Effective},
-		"it began before the write":      {func(_, th *Throttle) { th.At = begun }, Undecided},
-		"in the next period":             {func(_, th *Throttle) { th.At = begun.Add(61 * ms) }, Undecided},
-		"it is foreseen again":           {func(_, th *Throttle) { th.Ahead = true }, Undecided},
-		"the use is not known":           {func(_, th *Throttle) { th.UseKnown = false }, Undecided},
-		"nor was what it had left":       {func(r, _ *Throttle) { r.UseKnown = false }, Undecided},
-		"the refill was after one":       {func(r, _ *Throttle) { r.Ahead = false }, Undecided},
-		"of a kernel that tells no ends": {func(r, _ *Throttle) { r.Expires = time.Time{} }, Ineffective},
+		"as if there had been none":      {func(_, _ *bandwidth.Throttle) {}, Ineffective},
+		"a tick later on each CPU":       {func(_, th *bandwidth.Throttle) { th.Used += 8 * ms }, Ineffective},
+		"after what it handed out":       {func(_, th *bandwidth.Throttle) { th.Used += 50 * ms }, Effective},
+		"it began before the write":      {func(_, th *bandwidth.Throttle) { th.At = begun }, Undecided},
+		"in the next period":             {func(_, th *bandwidth.Throttle) { th.At = begun.Add(61 * ms) }, Undecided},
+		"it is foreseen again":           {func(_, th *bandwidth.Throttle) { th.Ahead = true }, Undecided},
+		"the use is not known":           {func(_, th *bandwidth.Throttle) { th.UseKnown = false }, Undecided},
+		"nor was what it had left":       {func(r, _ *bandwidth.Throttle) { r.UseKnown = false }, Undecided},
+		"the refill was after one":       {func(r, _ *bandwidth.Throttle) { r.Ahead = false }, Undecided},
+		"of a kernel that tells no ends": {func(r, _ *bandwidth.Throttle) { r.Expires = time.Time{} }, Ineffective},
 	} {
 		of, th := ahead, ahead
 		th.Ahead, th.At, th.Used, th.Left = false, begun.Add(4*ms), 50*ms, 0

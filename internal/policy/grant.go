@@ -3,6 +3,7 @@ package policy
 import (
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
@@ -100,7 +101,7 @@ func (m *memory) begun(now time.Time, length time.Duration) time.Duration {
 }
 
 // correct lowers the bound of the grants to the kernel's own account of the period, where no write came after it.
-func (m *memory) correct(t Throttle) {
+func (m *memory) correct(t bandwidth.Throttle) {
 	if t.UseKnown && t.At.After(m.written) {
 		m.handed = min(m.handed, t.Used+t.Left)
 	}

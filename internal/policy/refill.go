@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/cpu"
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/tenant"
 )
@@ -99,26 +99,12 @@ const (
 	firstQuiet, mostQuiet = time.Second, 8 * time.Second
 )
 
-// Throttle is what the kernel reported of one group when its runtime ran out.
-type Throttle struct {
-	Inode     uint64
-	At        time.Time
-	Bandwidth cpu.Bandwidth // in force in the kernel
-	Snap      time.Duration // in the pool after its last refill (runtime_snap); negative: the kernel does not keep it
-	Expires   time.Time     // when the period timer fires next; zero: not known
-	UseKnown  bool          // Used and Left are known
-	Used      time.Duration // upper bound of the CPU time since the period began
-	Left      time.Duration // in the pool, and held by CPUs that have not used it
-	Ahead     bool          // it is predicted and has not begun yet
-	Dry       time.Time     // when the first CPU will be throttled if the same CPUs go on running
-}
-
 // Due is when the caller passes a postponed throttle (Output.Later) to AnswerThrottles again.
-func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
+func Due(t bandwidth.Throttle) time.Time { return t.Dry.Add(-lead) }
 
 // AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of
 // the groups those with an event are to be looked at.
-func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
+func (s *State) AnswerThrottles(in Input, throttles []bandwidth.Throttle) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in)
@@ -149,8 +135,8 @@ func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
 }
 
 // Latest is the latest event of a group.
-func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
-	var found Throttle
+func Latest(throttles []bandwidth.Throttle, inode uint64) (bandwidth.Throttle, bool) {
+	var found bandwidth.Throttle
 	for _, t := range throttles {
 		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // a throttle that has begun has precedence
 			found = t
@@ -160,12 +146,12 @@ func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
 }
 
 // answerThrottle refills one candidate, or says why not.
-func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Throttle, out *Output) {
+func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t bandwidth.Throttle, out *Output) {
 	u.bookThrottle(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
 	}
-	if t.Ahead && in.Now.Before(t.Due()) && u.saves(in.Now) {
+	if t.Ahead && in.Now.Before(Due(t)) && u.saves(in.Now) {
 		out.Later = append(out.Later, t)
 		return
 	}
@@ -263,7 +249,7 @@ func (s *State) within(n Node, of string, more float64) (within, others bool) {
 }
 
 // book keeps account of what a refill hands out, until the node's use shows it.
-func (s *State) book(in Input, p *podCandidates, u *candidate, t Throttle) {
+func (s *State) book(in Input, p *podCandidates, u *candidate, t bandwidth.Throttle) {
 	until := t.Expires
 	if until.IsZero() {
 		until = in.Now.Add(u.period())
@@ -278,7 +264,7 @@ func (s *State) book(in Input, p *podCandidates, u *candidate, t Throttle) {
 }
 
 // refill appends the intent of a refill.
-func (u *candidate) refill(now time.Time, t Throttle, out *Output) {
+func (u *candidate) refill(now time.Time, t bandwidth.Throttle, out *Output) {
 	u.why = "throttled, and refilled"
 	switch {
 	case t.Ahead:
@@ -294,12 +280,12 @@ func (u *candidate) refill(now time.Time, t Throttle, out *Output) {
 }
 
 // bookThrottle records an event.
-func (u *candidate) bookThrottle(t Throttle) {
+func (u *candidate) bookThrottle(t bandwidth.Throttle) {
 	u.throttled = true
 	u.m.bookThrottle(t, u.Starting)
 }
 
-func (m *memory) bookThrottle(t Throttle, starting bool) {
+func (m *memory) bookThrottle(t bandwidth.Throttle, starting bool) {
 	m.throttledAt, m.everThrottled = t.At, true
 	book := m.throttledPeriods.hit
 	if t.Ahead || starting {
@@ -318,14 +304,14 @@ func (m *memory) bookThrottle(t Throttle, starting bool) {
 }
 
 // PutOff are throttles that were predicted and postponed (Output.Later).
-type PutOff []Throttle
+type PutOff []bandwidth.Throttle
 
 // Due takes out those that are due, and appends them to events. A newer event of the same group replaces a postponed
 // one.
-func (p *PutOff) Due(now time.Time, events []Throttle) []Throttle {
-	*p = slices.DeleteFunc(*p, func(old Throttle) bool {
+func (p *PutOff) Due(now time.Time, events []bandwidth.Throttle) []bandwidth.Throttle {
+	*p = slices.DeleteFunc(*p, func(old bandwidth.Throttle) bool {
 		_, newer := Latest(events, old.Inode)
-		if !newer && !now.Before(old.Due()) {
+		if !newer && !now.Before(Due(old)) {
 			events = append(events, old)
 			return true
 		}
@@ -337,7 +323,7 @@ func (p *PutOff) Due(now time.Time, events []Throttle) []Throttle {
 // Next is when the first of them is due; zero: there is none.
 func (p PutOff) Next() (first time.Time) {
 	for _, t := range p {
-		first = Sooner(first, t.Due())
+		first = Sooner(first, Due(t))
 	}
 	return first
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
@@ -20,7 +21,7 @@ type answered struct {
 	group     Group
 	namespace string
 	node      Node
-	event     Throttle
+	event     bandwidth.Throttle
 	held      bool
 	cut       float64
 	extra     strategy.ExtraCores
@@ -35,7 +36,7 @@ func newAnswered(p strategy.Policy) *answered {
 		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Limit: b, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
 		node:  Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
-		event: Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Snap: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
+		event: bandwidth.Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Snap: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
 	}
 	r.state.Decide(r.input(t0))
 	r.group.Reading = sample.Reading{At: r.event.At, Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
@@ -59,7 +60,7 @@ func (r *answered) leave(left int, name string, n tenant.Need) {
 }
 
 func (r *answered) answer() Output {
-	return r.state.AnswerThrottles(r.input(r.event.At.Add(100*time.Microsecond)), []Throttle{r.event})
+	return r.state.AnswerThrottles(r.input(r.event.At.Add(100*time.Microsecond)), []bandwidth.Throttle{r.event})
 }
 
 // result is what became of one intent.
@@ -242,18 +243,18 @@ func TestRefillsAddUp(t *testing.T) {
 func TestRefillsAreCountedUntilUsed(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		between func(r *answered, other *Throttle)
+		between func(r *answered, other *bandwidth.Throttle)
 		want    bool
 	}{
-		{"at once", func(*answered, *Throttle) {}, false},
-		{"the first is throttled again", func(r *answered, other *Throttle) {
+		{"at once", func(*answered, *bandwidth.Throttle) {}, false},
+		{"the first is throttled again", func(r *answered, other *bandwidth.Throttle) {
 			r.event.At, r.node.Used = r.event.At.Add(10*ms), 3.6
 			if out := r.answer(); len(out.Intents) > 0 {
 				t.Fatalf("refilled: %+v", out.Intents)
 			}
 			r.node.Used, other.At = 3.54, r.event.At // as the mean falls
 		}, true},
-		{"its period is over", func(r *answered, other *Throttle) {
+		{"its period is over", func(r *answered, other *bandwidth.Throttle) {
 			other.At, other.Expires = r.event.Expires, r.event.Expires.Add(60*ms)
 		}, true},
 	} {
@@ -280,7 +281,7 @@ func TestPodsRefillsAreNotCounted(t *testing.T) {
 	for itself, want := range map[bool]int{false: 2, true: 1} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.node.Used = 3.54 // 0.05 is one refill
-		pod, in, events := r.group, r.input(r.event.At), []Throttle{r.event, r.event}
+		pod, in, events := r.group, r.input(r.event.At), []bandwidth.Throttle{r.event, r.event}
 		pod.ID, events[1].Inode = workload.ID{Path: "/p", Inode: 8}, 8
 		r.group.Path = "/p/a"
 		second := r.group
@@ -379,7 +380,7 @@ func TestPodFirst(t *testing.T) {
 	r := newAnswered(strategy.CFSQuotaBurstOnly)
 	pod := r.group
 	pod.ID = workload.ID{Path: "/p", Inode: 8}
-	events := []Throttle{r.event, r.event}
+	events := []bandwidth.Throttle{r.event, r.event}
 	events[1].Inode = 8
 	in := r.input(r.event.At)
 	r.group.Path = "/p/a"
@@ -402,12 +403,12 @@ func TestBegunBeforeForeseen(t *testing.T) {
 	r := newAnswered(strategy.CFSQuotaBurstOnly)
 	foreseen := r.event
 	foreseen.Ahead, foreseen.At = true, r.event.At.Add(-3*ms)
-	for _, events := range [][]Throttle{{foreseen, r.event}, {r.event, foreseen}} {
+	for _, events := range [][]bandwidth.Throttle{{foreseen, r.event}, {r.event, foreseen}} {
 		if got, ok := Latest(events, r.event.Inode); !ok || got.Ahead {
 			t.Errorf("%+v, %v", got, ok)
 		}
 	}
-	if _, ok := Latest([]Throttle{foreseen}, 99); ok {
+	if _, ok := Latest([]bandwidth.Throttle{foreseen}, 99); ok {
 		t.Error("another group was events of")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -13,7 +14,7 @@ import (
 // counts, for each tenant, the throttles let through of those that are answered together. To read a pod takes the
 // thread longer than a write: a tenant with a thousand groups would delay all others by what it is refused. What the
 // event says is booked; a start is never refused so.
-func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, batch map[string]int) bool {
+func (s *State) Refuse(now time.Time, id workload.ID, t bandwidth.Throttle, batch map[string]int) bool {
 	m := s.groups[id]
 	if m == nil || now.Sub(m.started) < NodeSpan || t.At.Before(m.refilled) {
 		return false
@@ -63,7 +64,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 }
 
 // hopeless says why a candidate is not refilled however much the node can spare, or "".
-func (u *candidate) hopeless(in Input, p *podCandidates, t Throttle) string {
+func (u *candidate) hopeless(in Input, p *podCandidates, t bandwidth.Throttle) string {
 	if why := u.barred(in, p); why != "" {
 		return why
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
@@ -24,8 +25,8 @@ func TestRefuse(t *testing.T) {
 		s.groups[id(i)] = m
 	}
 	s.groups[id(groups+1)].started = now
-	throttle := func(i int, at time.Time) Throttle {
-		return Throttle{Inode: uint64(i), At: at, Bandwidth: cpu.Bandwidth{Quota: 5 * ms, Period: 100 * ms}}
+	throttle := func(i int, at time.Time) bandwidth.Throttle {
+		return bandwidth.Throttle{Inode: uint64(i), At: at, Bandwidth: cpu.Bandwidth{Quota: 5 * ms, Period: 100 * ms}}
 	}
 	let := func(at time.Time) (n int) {
 		b := map[string]int{}

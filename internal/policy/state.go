@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/receipt"
@@ -79,7 +80,7 @@ type Input struct {
 	// since then.
 	Subscribed bool
 	Missed     bool
-	Throttles  []Throttle
+	Throttles  []bandwidth.Throttle
 	Yield      func() // called between two pods of a whole turn; nil: nobody waits
 }
 
@@ -142,7 +143,7 @@ type Output struct {
 	Intents []plan.Intent
 	Kinds   map[Kind]int64
 	Views   []View
-	Later   []Throttle                // to be passed to AnswerThrottles again when they are due (Throttle.Due)
+	Later   []bandwidth.Throttle      // to be passed to AnswerThrottles again when they are due (Due)
 	Looks   map[workload.ID]time.Time // groups to read at a certain time, earlier than usual
 	Granted float64                   // CPUs above limits, in all
 	Node    Node                      // the share pool that the decisions are based on

@@ -57,7 +57,7 @@ type Kernel struct {
 	// panic.
 	Fault func(op, name string, data []byte) error
 	// OnThrottle, when set, is called with each throttle as it begins. It may not call Advance.
-	OnThrottle func(Throttle)
+	OnThrottle func(bandwidth.Throttle)
 	// Ignores has a write that changes no quota, period or burst do nothing. No kernel does so yet; a patch was posted.
 	Ignores bool
 

@@ -4,6 +4,7 @@ import (
 	"path"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/workload"
 )
@@ -22,21 +23,10 @@ type Write struct {
 // Writes are all attempts to write so far, in order.
 func (k *Kernel) Writes() []Write { return append([]Write(nil), k.writes...) }
 
-// Throttle is what a kernel can report of a group that has just used its runtime up.
-type Throttle struct {
-	Group     workload.ID
-	At        time.Time
-	Bandwidth cpu.Bandwidth
-	Snap      time.Duration // what was in the pool after its last refill
-	Expires   time.Time     // when the period timer fires next
-	Used      time.Duration // since the period began
-	Left      time.Duration // in the pool: no CPU takes more than it uses
-	Dry       time.Time     // of a foreseen throttle: when it begins, if the running threads go on
-}
-
-func (k *Kernel) throttle(g *group) Throttle {
-	return Throttle{Group: g.id, At: k.Now(), Bandwidth: g.pool.Bandwidth(), Snap: g.pool.Snap(),
-		Expires: k.config.Start.Add(g.expiry), Used: g.spent, Left: g.pool.Runtime()}
+// throttle is what a kernel can report of a group that has just used its runtime up.
+func (k *Kernel) throttle(g *group) bandwidth.Throttle {
+	return bandwidth.Throttle{Inode: g.id.Inode, At: k.Now(), Bandwidth: g.pool.Bandwidth(), Snap: g.pool.Snap(),
+		Expires: k.config.Start.Add(g.expiry), UseKnown: true, Used: g.spent, Left: g.pool.Runtime()}
 }
 
 // Period is what a limited group used in one bandwidth period, between two expiries of its timer.

@@ -3,8 +3,7 @@ package trial
 import (
 	"time"
 
-	"plimsoll/internal/policy"
-	"plimsoll/internal/sim"
+	"plimsoll/internal/bandwidth"
 )
 
 // foresight reports pools that will run dry, as the programs in the kernel do (probe/bpf/ahead.h): at each tick, once a
@@ -29,12 +28,12 @@ const (
 )
 
 // known says whether a pool was reported since it was filled.
-func (f *foresight) known(now time.Time, t sim.Throttle) bool {
-	last, ok := f.reported[t.Group.Inode]
+func (f *foresight) known(now time.Time, t bandwidth.Throttle) bool {
+	last, ok := f.reported[t.Inode]
 	if ok && last.expires.Equal(t.Expires) && t.Left <= last.left+rise && now.Before(last.lasts) {
 		return true
 	}
-	f.reported[t.Group.Inode] = filling{t.Expires, t.Left, t.Dry}
+	f.reported[t.Inode] = filling{t.Expires, t.Left, t.Dry}
 	return false
 }
 
@@ -43,21 +42,18 @@ func (w *World) checkAhead() {
 	now := w.Kernel.Now()
 	for _, t := range w.Kernel.Foreseen(horizon) {
 		if t.Bandwidth.Quota >= least && !w.foresight.known(now, t) {
-			w.bring(t, true)
+			w.bring(t)
 		}
 	}
 	w.Kernel.At(now.Add(tick), w.checkAhead)
 }
 
 // bring sends a throttle to the agent, after the delay of an event and of the thread that waits for it.
-func (w *World) bring(t sim.Throttle, ahead bool) {
-	if w.suppressed[t.Group.Inode] {
+func (w *World) bring(t bandwidth.Throttle) {
+	if w.suppressed[t.Inode] {
 		return
 	}
-	w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() {
-		w.answer(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Snap: t.Snap,
-			Expires: t.Expires, UseKnown: true, Used: t.Used, Left: t.Left, Ahead: ahead, Dry: t.Dry})
-	})
+	w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() { w.answer(t) })
 }
 
 // wakes is how long a thread takes to wake up.
@@ -66,7 +62,7 @@ func (w *World) wakes() time.Duration {
 }
 
 // answer passes throttles to the agent, and calls the agent again at the time that it returns.
-func (w *World) answer(throttles ...policy.Throttle) {
+func (w *World) answer(throttles ...bandwidth.Throttle) {
 	w.answers += len(throttles)
 	next := w.Agent.AnswerThrottles(throttles)
 	select {

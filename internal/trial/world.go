@@ -14,6 +14,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/apply"
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
@@ -210,7 +211,7 @@ func (w *World) begin(writer *apply.Writer) error {
 	var events agent.ThrottleEvents
 	if w.scene.Events {
 		w.suppressed = pushedEvents{}
-		events, w.Kernel.OnThrottle = counted{w.suppressed, w}, func(t sim.Throttle) { w.bring(t, false) }
+		events, w.Kernel.OnThrottle = counted{w.suppressed, w}, w.bring
 	}
 	w.Agent = agent.New(agent.Options{
 		Events: events, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: slow{writer, w}, Switch: never{},
@@ -324,14 +325,14 @@ func (m pushedEvents) SuppressEvents(group uint64, suppress bool) error {
 	return nil
 }
 
-func (pushedEvents) Limit(uint64, time.Duration) error         { return nil }
-func (pushedEvents) Watch([]uint64) error                      { return nil }
-func (pushedEvents) Read(time.Time) ([]policy.Throttle, error) { return nil, io.EOF }
-func (pushedEvents) Totals(uint64) (report.Throttles, bool)    { return report.Throttles{}, false }
-func (pushedEvents) Uses(uint64) []int64                       { return nil }
-func (pushedEvents) Priority() (got, why string)               { return "", "" }
-func (pushedEvents) Lost() int64                               { return 0 }
-func (pushedEvents) Close() error                              { return nil }
+func (pushedEvents) Limit(uint64, time.Duration) error            { return nil }
+func (pushedEvents) Watch([]uint64) error                         { return nil }
+func (pushedEvents) Read(time.Time) ([]bandwidth.Throttle, error) { return nil, io.EOF }
+func (pushedEvents) Totals(uint64) (report.Throttles, bool)       { return report.Throttles{}, false }
+func (pushedEvents) Uses(uint64) []int64                          { return nil }
+func (pushedEvents) Priority() (got, why string)                  { return "", "" }
+func (pushedEvents) Lost() int64                                  { return 0 }
+func (pushedEvents) Close() error                                 { return nil }
 
 // requestsWaiting is how many requests wait in each throttle.
 const requestsWaiting = 3
