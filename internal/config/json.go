@@ -187,28 +187,15 @@ func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s s
 		switch {
 		case m.is("policy"):
 			p.Policy = r.policy(at("policy"), m.value, last.Policy)
-		case m.is("cpuBurstPercent"):
-			p.CPUBurstPercent = r.checked(at("cpuBurstPercent"), m.value, last.CPUBurstPercent,
-				func(v *int64) strategy.Patch { return strategy.Patch{CPUBurstPercent: v} })
-		case m.is("cfsQuotaBurstPercent"):
-			p.CFSQuotaBurstPercent = r.checked(at("cfsQuotaBurstPercent"), m.value, last.CFSQuotaBurstPercent,
-				func(v *int64) strategy.Patch { return strategy.Patch{CFSQuotaBurstPercent: v} })
-		case m.is("cfsQuotaBurstPeriodSeconds"):
-			p.CFSQuotaBurstPeriodSeconds = r.checked(at("cfsQuotaBurstPeriodSeconds"), m.value, last.CFSQuotaBurstPeriodSeconds,
-				func(v *int64) strategy.Patch { return strategy.Patch{CFSQuotaBurstPeriodSeconds: v} })
-		case m.is("startupSeconds"):
-			p.StartupSeconds = r.checked(at("startupSeconds"), m.value, last.StartupSeconds,
-				func(v *int64) strategy.Patch { return strategy.Patch{StartupSeconds: v} })
-		case m.is("startupBurstPercent"):
-			p.StartupBurstPercent = r.checked(at("startupBurstPercent"), m.value, last.StartupBurstPercent,
-				func(v *int64) strategy.Patch { return strategy.Patch{StartupBurstPercent: v} })
-		case m.is("sharePoolThresholdPercent") && s == ofNode:
-			p.SharePoolThresholdPercent = r.checked(at("sharePoolThresholdPercent"), m.value, last.SharePoolThresholdPercent,
-				func(v *int64) strategy.Patch { return strategy.Patch{SharePoolThresholdPercent: v} })
 		case m.is("loadLinePercent") && s == ofNode:
 			p.LoadLinePercent = r.loadLine(at("loadLinePercent"), m.value, last.LoadLinePercent)
 		case m.is("receipts") && s == ofNode:
 			p.Receipts = r.receipts(at("receipts"), m.value, last.Receipts)
+		}
+		for _, n := range strategy.Numbers() {
+			if m.is(n.Name) && (s == ofNode || !n.Node) {
+				*n.Of(&p) = r.checked(at(n.Name), m.value, *n.Of(&last), n)
+			}
 		}
 	}
 	return p
@@ -237,9 +224,13 @@ func (r *jsonReader) policy(field string, raw []byte, last *strategy.Policy) *st
 	})
 }
 
-// checked reads a whole number that may stand in the field of which in makes a patch.
-func (r *jsonReader) checked(field string, raw []byte, last *int64, in func(*int64) strategy.Patch) *int64 {
-	return kept(r, field, raw, last, r.integer, func(v *int64) *fault { return checkStrategy(in(v), "") })
+// checked reads a whole number.
+func (r *jsonReader) checked(field string, raw []byte, last *int64, n strategy.Number) *int64 {
+	return kept(r, field, raw, last, r.integer, func(v *int64) *fault {
+		var p strategy.Patch
+		*n.Of(&p) = v
+		return checkStrategy(p, "")
+	})
 }
 
 func (r *jsonReader) loadLine(field string, raw []byte, last *float64) *float64 {

@@ -69,18 +69,14 @@ func Parse(name string, data []byte) (*File, error) {
 
 // strategy lists the fields that both the section strategy and an override have.
 func (r reader) strategy(p *strategy.Patch) fields {
-	return fields{
-		{"policy", r.text(func(text string) *fault {
-			policy := strategy.Policy(text)
-			return setField(&p.Policy, &policy, func() *fault { return checkStrategy(*p, text) })
-		})},
-		{"cpuBurstPercent", r.whole(p, &p.CPUBurstPercent)},
-		{"cfsQuotaBurstPercent", r.whole(p, &p.CFSQuotaBurstPercent)},
-		{"cfsQuotaBurstPeriodSeconds", r.whole(p, &p.CFSQuotaBurstPeriodSeconds)},
-		{"startupSeconds", r.whole(p, &p.StartupSeconds)},
-		{"startupBurstPercent", r.whole(p, &p.StartupBurstPercent)},
-		{"receipts", r.receipts(p)},
+	list := fields{{"policy", r.text(func(text string) *fault {
+		policy := strategy.Policy(text)
+		return setField(&p.Policy, &policy, func() *fault { return checkStrategy(*p, text) })
+	})}}
+	for _, n := range numbers() {
+		list = append(list, entry{n.Name, r.whole(p, n.Of(p))})
 	}
+	return append(list, entry{"receipts", r.receipts(p)})
 }
 
 func (r reader) threshold(p *strategy.Patch) entry {

@@ -80,30 +80,9 @@ func (c Cut) String() string {
 	return fmt.Sprintf("%s%s asked, %s given: %s", text, c.Asked, c.Given, c.Bound)
 }
 
-// number is a field of a strategy whose value in an annotation is bounded.
-type number struct {
-	name string
-	of   func(*strategy.Patch) **int64
-	in   func(*strategy.Strategy) *int64
-}
-
-func numbers() []number {
-	type (
-		patch = strategy.Patch
-		whole = strategy.Strategy
-	)
-	return []number{
-		{"cpuBurstPercent",
-			func(p *patch) **int64 { return &p.CPUBurstPercent }, func(s *whole) *int64 { return &s.CPUBurstPercent }},
-		{"cfsQuotaBurstPercent",
-			func(p *patch) **int64 { return &p.CFSQuotaBurstPercent }, func(s *whole) *int64 { return &s.CFSQuotaBurstPercent }},
-		{"cfsQuotaBurstPeriodSeconds", func(p *patch) **int64 { return &p.CFSQuotaBurstPeriodSeconds },
-			func(s *whole) *int64 { return &s.CFSQuotaBurstPeriodSeconds }},
-		{"startupSeconds",
-			func(p *patch) **int64 { return &p.StartupSeconds }, func(s *whole) *int64 { return &s.StartupSeconds }},
-		{"startupBurstPercent",
-			func(p *patch) **int64 { return &p.StartupBurstPercent }, func(s *whole) *int64 { return &s.StartupBurstPercent }},
-	}
+// numbers are the fields of a strategy whose values in an annotation are bounded.
+func numbers() []strategy.Number {
+	return slices.DeleteFunc(strategy.Numbers(), func(n strategy.Number) bool { return n.Node })
 }
 
 // cut cuts the numbers of a strategy with an annotation; own is the strategy without it. A cut of a number that the
@@ -115,15 +94,15 @@ func (t Tenants) cut(object string, s, own strategy.Strategy, a Asked) (strategy
 	for _, n := range numbers() {
 		most, bound := t.most(n, a.Namespace)
 		if bound == "" {
-			most, bound = *n.in(&own), "what the pod has without its annotation"
+			most, bound = *n.In(&own), "what the pod has without its annotation"
 		}
-		value := n.in(&s)
+		value := n.In(&s)
 		if beyond(*value) <= beyond(most) {
 			continue
 		}
 		*value = most
-		if asked := *n.of(&a.Patch); asked != nil {
-			cut = append(cut, Cut{object, a.Key, n.name, fmt.Sprint(*asked), fmt.Sprint(most), bound})
+		if asked := *n.Of(&a.Patch); asked != nil {
+			cut = append(cut, Cut{object, a.Key, n.Name, fmt.Sprint(*asked), fmt.Sprint(most), bound})
 		}
 	}
 	return s, cut
@@ -131,10 +110,10 @@ func (t Tenants) cut(object string, s, own strategy.Strategy, a Asked) (strategy
 
 // most is the maximum of a number, and where it stands; "": there is none. That of the cap is that of a start's cap
 // too, where that has none of its own.
-func (t Tenants) most(n number, namespace string) (most int64, bound string) {
+func (t Tenants) most(n strategy.Number, namespace string) (most int64, bound string) {
 	for _, m := range t.maxima {
-		v := *n.of(&m.most)
-		if v == nil && n.name == "startupBurstPercent" {
+		v := *n.Of(&m.most)
+		if v == nil && n.Name == "startupBurstPercent" {
 			v = m.most.CFSQuotaBurstPercent
 		}
 		if v != nil && names(m.namespaces, namespace) {

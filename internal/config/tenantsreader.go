@@ -48,7 +48,7 @@ func (r reader) texts(to *[]string) read {
 func (r reader) maximum(field string, n ast.Node) (m maximum, err error) {
 	list := fields{{"namespaces", r.texts(&m.namespaces)}}
 	for _, number := range numbers() {
-		list = append(list, entry{number.name, r.whole(&m.most, number.of(&m.most))})
+		list = append(list, entry{number.Name, r.whole(&m.most, number.Of(&m.most))})
 	}
 	err = r.mapping(field, n, list)
 	if err == nil && m.namespaces == nil {
@@ -123,7 +123,7 @@ func (r *jsonReader) maximum(field string, raw []byte) (m maximum) {
 	list, ok := r.members(field, raw)
 	known := []string{"namespaces"}
 	for _, n := range numbers() {
-		known = append(known, n.name)
+		known = append(known, n.Name)
 	}
 	for _, f := range list {
 		if f.is("namespaces") && !f.null() {

@@ -94,6 +94,39 @@ func set[T any](to *T, from *T) {
 	}
 }
 
+// Number is a field that is a whole number.
+type Number struct {
+	Name   string
+	Node   bool // of the node as a whole: no container has one of its own
+	Lo, Hi int64
+	Of     func(*Patch) **int64
+	In     func(*Strategy) *int64
+}
+
+// Numbers is the one table of these fields. The upper bounds are the peer's CRD's, and for the fields that it leaves open one
+// that no machine needs.
+func Numbers() []Number {
+	type (
+		patch = Patch
+		whole = Strategy
+	)
+	return []Number{
+		{"cpuBurstPercent", false, 0, 10000,
+			func(p *patch) **int64 { return &p.CPUBurstPercent }, func(s *whole) *int64 { return &s.CPUBurstPercent }},
+		{"cfsQuotaBurstPercent", false, 100, 10000,
+			func(p *patch) **int64 { return &p.CFSQuotaBurstPercent }, func(s *whole) *int64 { return &s.CFSQuotaBurstPercent }},
+		{"cfsQuotaBurstPeriodSeconds", false, -1, 365 * 24 * 3600,
+			func(p *patch) **int64 { return &p.CFSQuotaBurstPeriodSeconds },
+			func(s *whole) *int64 { return &s.CFSQuotaBurstPeriodSeconds }},
+		{"startupSeconds", false, 0, 600,
+			func(p *patch) **int64 { return &p.StartupSeconds }, func(s *whole) *int64 { return &s.StartupSeconds }},
+		{"startupBurstPercent", false, 100, 10000,
+			func(p *patch) **int64 { return &p.StartupBurstPercent }, func(s *whole) *int64 { return &s.StartupBurstPercent }},
+		{"sharePoolThresholdPercent", true, 0, 100, func(p *patch) **int64 { return &p.SharePoolThresholdPercent },
+			func(s *whole) *int64 { return &s.SharePoolThresholdPercent }},
+	}
+}
+
 // FieldError names the field at fault, so that a reader of configuration can point at its line.
 type FieldError struct {
 	Field string
@@ -102,26 +135,14 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Msg }
 
-// Check reports the first field of the patch that is out of range. The upper bounds are the peer's CRD's, and
-// for the fields that it leaves open one that no machine needs.
+// Check reports the first field of the patch that is out of range.
 func (p Patch) Check() error {
 	if p.Policy != nil && !known(*p.Policy) {
 		return &FieldError{"policy", fmt.Sprintf("%q is not one of %s", *p.Policy, names())}
 	}
-	for _, f := range []struct {
-		name   string
-		value  *int64
-		lo, hi int64
-	}{
-		{"cpuBurstPercent", p.CPUBurstPercent, 0, 10000},
-		{"cfsQuotaBurstPercent", p.CFSQuotaBurstPercent, 100, 10000},
-		{"cfsQuotaBurstPeriodSeconds", p.CFSQuotaBurstPeriodSeconds, -1, 365 * 24 * 3600},
-		{"startupSeconds", p.StartupSeconds, 0, 600},
-		{"startupBurstPercent", p.StartupBurstPercent, 100, 10000},
-		{"sharePoolThresholdPercent", p.SharePoolThresholdPercent, 0, 100},
-	} {
-		if f.value != nil && (*f.value < f.lo || *f.value > f.hi) {
-			return &FieldError{f.name, fmt.Sprintf("%d is outside %d..%d", *f.value, f.lo, f.hi)}
+	for _, n := range Numbers() {
+		if v := *n.Of(&p); v != nil && (*v < n.Lo || *v > n.Hi) {
+			return &FieldError{n.Name, fmt.Sprintf("%d is outside %d..%d", *v, n.Lo, n.Hi)}
 		}
 	}
 	if v := p.LoadLinePercent; v != nil && *v != 0 && !(*v >= 50 && *v <= 99.999) {
