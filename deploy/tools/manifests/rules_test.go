@@ -218,3 +218,40 @@ func TestContentionForADescheduler(t *testing.T) {
 	test.Values = []valueTest{want}
 	promtool(t, "", test)
 }
+
+// TestDashboardQueriesAreValid: Prometheus takes each query of the dashboards, with a value for each variable. Over no series
+// each gives nothing.
+func TestDashboardQueriesAreValid(t *testing.T) {
+	files, err := filepath.Glob("../../grafana/*.json")
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$node", ".+", "$namespace", ".+", "$pod", "web-0", "$container", "app")
+	test := ruleTest{Name: "dashboards", Interval: "1m"}
+	for _, file := range files {
+		var d struct {
+			Panels []struct{ Targets []struct{ Expr string } }
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = yaml.Unmarshal(text, &d)
+		}
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				test.Values = append(test.Values, valueTest{Expr: variables.Replace(q.Expr), At: "1m", Values: []value{}})
+			}
+		}
+	}
+	if len(test.Values) < 30 {
+		t.Errorf("only %d queries", len(test.Values))
+	}
+	for _, v := range test.Values {
+		if strings.Contains(v.Expr, "$") {
+			t.Errorf("a variable without a value: %s", v.Expr)
+		}
+	}
+	promtool(t, "", test)
+}
