@@ -74,7 +74,8 @@ if [ "${1:-}" != -write ]; then
   exit
 fi
 example >"$dir/said"
-sed "s|$dir/record|/var/lib/plimsoll|" "$dir/said" >"$dir/out" # where the record is without --state-dir
+# Where the record is without --state-dir, and what the commands' advice is then.
+sed -Ez "s|$dir/record|/var/lib/plimsoll|g; s|[ \n]+--state-dir[ \n]+$dir||g" "$dir/said" >"$dir/out"
 {
   cat <<'TEXT'
 # An example: from the first look to the end
