@@ -219,7 +219,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		// It is kept: were it forgotten while our quota is in its file, that quota would later be taken for its limit.
+		// Kept: were the group forgotten while our quota is in its file, that would later be taken for its limit.
 		g.Looked, g.Due = false, now.Add(IdleEvery) // soon: the error may be transient
 		r.Failed(g, err)
 	case g.Looked:

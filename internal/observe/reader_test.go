@@ -62,7 +62,8 @@ func (l *lists) ReadFile(name string) ([]byte, error) {
 	return l.Kernel.ReadFile(name)
 }
 
-// TestReadyPod: a pod has processes as soon as its container has, and its own list is not read any more then.
+// TestReadyPod: a pod has processes as soon as its container has, and its own list is not read any more then. Without them it
+// counts as empty one reading later than its container.
 func TestReadyPod(t *testing.T) {
 	k := &lists{Kernel: sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1}), read: map[string]int{}}
 	k.AddGroup("/pod")
@@ -92,6 +93,13 @@ func TestReadyPod(t *testing.T) {
 	before := k.read["pod"]
 	if p, c := ready(); !p || !c || k.read["pod"] != before {
 		t.Errorf("once more: pod %v, container %v, %d lists of the pod", p, c, k.read["pod"]-before)
+	}
+	k.SetTasks("/pod/c", 0)
+	if p, c := ready(); !p || c {
+		t.Errorf("the process has ended: pod %v, container %v", p, c)
+	}
+	if p, c := ready(); p || c {
+		t.Errorf("at the next reading: pod %v, container %v", p, c)
 	}
 }
 
