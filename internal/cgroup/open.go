@@ -131,8 +131,8 @@ func (o *openFiles) closeRead(dir string) {
 	}
 }
 
-// shrink gives back the room that the maps had for many entries, which they keep when the entries are gone: an agent that starts
-// reads all groups often, and most of them no more once it knows them.
+// shrink gives back the room that the maps had for many entries, which they keep when the entries are gone: an agent
+// that starts reads all groups often, and most of them no more once it knows them.
 func (o *openFiles) shrink() {
 	o.most = len(o.keep)
 	o.keep, o.at, o.in = copied(o.keep), copied(o.at), copied(o.in)
