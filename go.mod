@@ -126,5 +126,6 @@ require (
 
 tool (
 	github.com/cilium/ebpf/cmd/bpf2go
+	golang.org/x/tools/go/packages/gopackages
 	honnef.co/go/tools/cmd/staticcheck
 )
