@@ -94,7 +94,7 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err := f.length.check(cmd); err != nil {
 		return nil, err
 	}
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func TestAdviseRefuses(t *testing.T) {
 		free + " --cgroups 5 --kernel-burst inf": {"--kernel-burst +Inf", "mainline"},
 		"none.npy":                               {"none.npy", ""},
 	} {
-		out, stderr, err := node{}.run(append([]string{"advise"}, strings.Fields(args)...)...)
+		out, stderr, err := testNode{}.run(append([]string{"advise"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || out != "" {
 			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err, want.hint)
 		}

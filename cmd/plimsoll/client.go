@@ -7,7 +7,6 @@ import (
 	"io"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,7 @@ const (
 )
 
 // client speaks to the agent of this state directory.
-func (g *globals) client() *web.Client { return web.Dial(filepath.Join(g.stateDir, web.ControlSocket)) }
+func (g *globals) client() *web.Client { return web.Dial(filepath.Join(g.StateDir, web.ControlSocket)) }
 
 func within(cmd *cobra.Command, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(cmd.Context(), d)
@@ -80,20 +79,29 @@ func named(t web.Target) string {
 	return fmt.Sprintf("%s (%s)", report.Printable(t.Name), report.Printable(t.Cgroup))
 }
 
-// word spells an argument for a shell.
-func word(arg string) string {
-	if strings.Trim(arg, "/-_.:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
-		return arg
-	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-}
-
 // container is the argument as the agent takes it: where it is a path copied from the file system, the path below
 // the cpu hierarchy.
 func (g *globals) container(arg string) string {
-	tree, err := cgroup.Detect(cgroup.NewDir(g.cgroupRoot))
+	tree, err := cgroup.Detect(cgroup.NewDir(g.CgroupRoot))
 	if err != nil {
 		return arg // the agent knows whether it is a name
 	}
-	return index.Below(path.Join(g.cgroupRoot, tree.Dir("/")), arg)
+	return index.Below(path.Join(g.CgroupRoot, tree.Dir("/")), arg)
+}
+
+// elsewhere replaces the error that no agent is running, where an agent has the lock of the control groups all the
+// same: it listens in another state directory, or does not listen yet. Any other error stays as it is.
+func (g *globals) elsewhere(err error) error {
+	if !errors.Is(err, web.ErrNoAgent) {
+		return err
+	}
+	locked := g.Holder()
+	if locked == nil || locked.Stranger {
+		return err
+	}
+	who := fmt.Sprintf("process %d", locked.PID)
+	if locked.PID == 0 {
+		who = "a process that cannot be seen from here"
+	}
+	return withHint(fmt.Errorf("%w in %s: %s is the agent of %s", web.ErrNoAnswer, g.StateDir, who, locked.Root), g.StateDirHint(locked))
 }

@@ -106,7 +106,7 @@ func (g *globals) looksAfter(ctx context.Context) []report.Container {
 
 // here are the containers of this node.
 func (g *globals) here(ctx context.Context) []report.Container {
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		return nil
 	}

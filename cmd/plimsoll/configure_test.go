@@ -114,18 +114,18 @@ func TestCheckConfig(t *testing.T) {
 		return file
 	}
 	good, bad := write("strategy: {policy: auto}\n"), write("strategy:\n  policy: on\n  cpuBurstPercent: -1\n")
-	stdout, _, err := (node{}).run("run", "--check-config", "--config", good)
+	stdout, _, err := (testNode{}).run("run", "--check-config", "--config", good)
 	if err != nil || stdout != good+": the configuration is good\n" {
 		t.Errorf("a good file: %q, %v", stdout, err)
 	}
-	stdout, stderr, err := (node{}).run("run", "--check-config", "--config", bad)
+	stdout, stderr, err := (testNode{}).run("run", "--check-config", "--config", bad)
 	for _, want := range []string{bad + ":2: strategy.policy: ", "\n" + bad + ":3: strategy.cpuBurstPercent: -1 is outside 0..10000"} {
 		if exitCode(err) != exitFailed || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%q, %q, %v; want %q", stdout, stderr, err, want)
 		}
 	}
 	for _, args := range [][]string{{"run", "--check-config"}, {"run", "--check-config", "--policy", "auto"}} {
-		if stdout, stderr, err := (node{}).run(args...); err == nil || exitCode(err) != exitMisused || stdout != "" || !strings.Contains(stderr, "hint: plimsoll run --check-config --config") {
+		if stdout, stderr, err := (testNode{}).run(args...); err == nil || exitCode(err) != exitMisused || stdout != "" || !strings.Contains(stderr, "hint: plimsoll run --check-config --config") {
 			t.Errorf("%q: %q, %q, %v", args, stdout, stderr, err)
 		}
 	}

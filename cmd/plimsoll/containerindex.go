@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/discover/index"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // containerIndex reads the node, and the agent where there is one.
 func (g *globals) containerIndex(ctx context.Context, tree *cgroup.Tree, file *config.File) (*index.Index, error) {
-	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
+	found, err := cgroupfs.OfHost(tree, "", file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func (g *globals) containerIndex(ctx context.Context, tree *cgroup.Tree, file *c
 	if err != nil {
 		return nil, err
 	}
-	c := index.New(tree, path.Join(g.cgroupRoot, tree.Dir("/")), file, pods)
+	c := index.New(tree, path.Join(g.CgroupRoot, tree.Dir("/")), file, pods)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if s, err := g.client().Status(ctx); err == nil { // else there is no agent, or none that answers

@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/journal/leftover"
 	"plimsoll/internal/lock"
+	"plimsoll/internal/node"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
@@ -82,14 +83,14 @@ func (f *fakeAgent) Release(_ context.Context, cgroup string, d time.Duration) (
 }
 
 // node is a state directory, a cgroup root, and perhaps an agent.
-type node struct {
+type testNode struct {
 	state, cgroups string
 }
 
 // newNode makes the files of a cgroup v1 tree with one group, /pods/web.
-func newNode(t *testing.T) node {
+func newNode(t *testing.T) testNode {
 	t.Helper()
-	n := node{t.TempDir(), t.TempDir()}
+	n := testNode{t.TempDir(), t.TempDir()}
 	for name, text := range map[string]string{"cpu.shares": "1024\n", "pods/web/cpu.cfs_quota_us": "150000\n",
 		"pods/web/cpu.cfs_period_us": "100000\n", "pods/web/cpu.cfs_burst_us": "50000\n"} {
 		n.write(t, name, text)
@@ -98,19 +99,24 @@ func newNode(t *testing.T) node {
 }
 
 // place is where the node's agent has its lock.
-func (n node) place() lock.Place {
+func (n testNode) place() lock.Place {
 	return lock.Place{Dir: n.lockDir(), Root: filepath.Join(n.cgroups, "cpu"), StateDir: n.state}
 }
 
+// dirs are those that the commands are told.
+func (n testNode) dirs() node.Dirs {
+	return node.Dirs{CgroupRoot: n.cgroups, StateDir: n.state, LockDir: n.lockDir()}
+}
+
 // lockDir is that of a node that is made of files, and the machine's of one that is the machine.
-func (n node) lockDir() string {
+func (n testNode) lockDir() string {
 	if n.cgroups == cgrouptest.Root() {
 		return lock.LockDir
 	}
 	return filepath.Join(n.state, "locks")
 }
 
-func (n node) write(t *testing.T, name, text string) {
+func (n testNode) write(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join(n.cgroups, "cpu", name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
@@ -118,7 +124,7 @@ func (n node) write(t *testing.T, name, text string) {
 	}
 }
 
-func (n node) withAgent(t *testing.T, a web.Agent) node {
+func (n testNode) withAgent(t *testing.T, a web.Agent) testNode {
 	t.Helper()
 	s, err := web.Listen(a, web.Options{Control: filepath.Join(n.state, web.ControlSocket), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -137,10 +143,10 @@ func (n node) withAgent(t *testing.T, a web.Agent) node {
 }
 
 // flags are those that a command needs to find the node.
-func (n node) flags() string { return "--cgroup-root " + n.cgroups + " --state-dir " + n.state }
+func (n testNode) flags() string { return "--cgroup-root " + n.cgroups + " --state-dir " + n.state }
 
 // run runs a command and adds what main prints for an error.
-func (n node) run(args ...string) (stdout, stderr string, err error) {
+func (n testNode) run(args ...string) (stdout, stderr string, err error) {
 	var out, problems bytes.Buffer
 	root := newRoot()
 	root.SetOut(&out)
@@ -251,7 +257,7 @@ func TestStatusAndReportOfALiveAgent(t *testing.T) {
 }
 
 // leave writes a journal as a killed agent leaves it: the group's quota raised, its burst set, and more.
-func (n node) leave(t *testing.T, boot string, more ...journal.Entry) {
+func (n testNode) leave(t *testing.T, boot string, more ...journal.Entry) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(n.cgroups, "cpu/pods/web"))
 	if err != nil {
@@ -276,7 +282,7 @@ func (n node) leave(t *testing.T, boot string, more ...journal.Entry) {
 }
 
 // intend notes one more intent, as an agent does that dies right after.
-func (n node) intend(t *testing.T, boot string, knob plan.Knob, value plan.Value) {
+func (n testNode) intend(t *testing.T, boot string, knob plan.Knob, value plan.Value) {
 	t.Helper()
 	j, err := journal.Open(n.state, boot, func() time.Time { return t0 })
 	if err != nil {
@@ -292,7 +298,7 @@ func (n node) intend(t *testing.T, boot string, knob plan.Knob, value plan.Value
 	}
 }
 
-func (n node) offline(t *testing.T) report.Status {
+func (n testNode) offline(t *testing.T) report.Status {
 	t.Helper()
 	stdout, _, err := n.run("status", "--json")
 	var s report.Status
@@ -321,20 +327,20 @@ func TestOfflineStatus(t *testing.T) {
 		return c
 	}
 	for name, tc := range map[string]struct {
-		after   func(n node)
+		after   func(n testNode)
 		boot    string
 		want    []report.Container
 		problem string
 	}{
-		"left":     {func(node) {}, boot, []report.Container{ours}, "`plimsoll restore FLAGS` puts it back"},
-		"put back": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
-		"foreign": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
+		"left":     {func(testNode) {}, boot, []report.Container{ours}, "`plimsoll restore FLAGS` puts it back"},
+		"put back": {func(n testNode) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
+		"foreign": {func(n testNode) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
 			[]report.Container{put(70*ms, false, "has a value that is not ours: a restore leaves it alone")}, ""},
-		"died between putting back and noting it": {func(n node) {
+		"died between putting back and noting it": {func(n testNode) {
 			n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n")
 			n.intend(t, boot, plan.Quota, "50ms")
 		}, boot, []report.Container{func() report.Container { c := put(50*ms, false, ""); c.Quota.Requested = 50 * ms; return c }()}, ""},
-		"earlier boot": {func(node) {}, "another", []report.Container{}, "earlier boot"},
+		"earlier boot": {func(testNode) {}, "another", []report.Container{}, "earlier boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)

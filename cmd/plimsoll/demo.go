@@ -85,7 +85,7 @@ func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 		modes = slices.Insert(modes, at+1, experiment.UnlimitedAgain)
 	}
 	c := experiment.Config{
-		Name: "demo", CgroupRoot: g.cgroupRoot, Agent: self, Version: version,
+		Name: "demo", CgroupRoot: g.CgroupRoot, Agent: self, Version: version,
 		Limit: f.limit, Utilization: float64(f.utilization), Modes: modes, Work: demoWork,
 		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed, Loaded: f.loaded,
 	}
@@ -104,7 +104,7 @@ func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) erro
 	if err := c.Check(runtime.NumCPU()); err != nil {
 		return fmt.Errorf("demo: %w", experiment.Advise(err))
 	}
-	if locked := g.holder(); locked != nil && experiment.NeedsAgent(c.Modes) { // else the agent of the demo fails, once the service is up
+	if locked := g.Holder(); locked != nil && experiment.NeedsAgent(c.Modes) { // else the agent of the demo fails, once the service is up
 		return fmt.Errorf("demo: it runs an agent of its own: %w", locked)
 	}
 	bar := progress.For(bars(cmd), "measuring", c.PerMode*time.Duration(len(c.Modes)))

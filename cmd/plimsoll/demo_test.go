@@ -12,10 +12,11 @@ import (
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/lock"
+	"plimsoll/internal/node"
 )
 
 func TestDemoConfig(t *testing.T) {
-	g := &globals{cgroupRoot: "/cg"}
+	g := &globals{Dirs: node.Dirs{CgroupRoot: "/cg"}}
 	f := demoFlags{seconds: 30, utilization: 0.45, limit: 0.5, modes: names(experiment.Modes()), seed: 7, loaded: true}
 	c, err := f.config(g, "/bin/plimsoll")
 	if err != nil {

@@ -76,7 +76,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 	if err != nil {
 		return err
 	}
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestKernelDiagnose(t *testing.T) {
 	capped.Limit(2 * time.Millisecond) // which a busy machine gives it too
 	cgrouptest.Pin(t, 0, web.Spin(1)[0], batch.Spin(1)[0], capped.Spin(1)[0])
 	time.Sleep(200 * time.Millisecond)
-	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("overrides:\n- cgroup: "+top.Path+"/web\n  request: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestKernelDiagnose(t *testing.T) {
 }
 
 // diagnose measures for two seconds, and returns the containers by the last part of their path.
-func (n node) diagnose(t *testing.T, args ...string) (report.Diagnosis, map[string]report.Diagnosed) {
+func (n testNode) diagnose(t *testing.T, args ...string) (report.Diagnosis, map[string]report.Diagnosed) {
 	t.Helper()
 	out, _, err := n.run(append([]string{"diagnose", "--for", "2s", "--json"}, args...)...)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestKernelDiagnoseWithoutAdmin(t *testing.T) {
 	if err := unix.Capset(&header, &sets[0]); err != nil {
 		t.Fatal(err)
 	}
-	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	d, found := n.diagnose(t, g.Path)
 	if !d.Overhead.Uncounted || d.Overhead.Programs != 0 || found[filepath.Base(g.Path)].Received == 0 {
 		t.Errorf("%+v", d)
@@ -108,7 +108,7 @@ func TestKernelDiagnoseWithoutAdmin(t *testing.T) {
 // What can be named, and what not.
 func TestKernelDiagnoseNames(t *testing.T) {
 	g := cgrouptest.New(t)
-	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	if out, _, err := n.run("diagnose", g.Path, "--for", "200ms"); err != nil || !strings.Contains(out, "hardly any CPU") {
 		t.Errorf("%v: %s", err, out)
 	}

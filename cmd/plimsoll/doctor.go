@@ -41,13 +41,13 @@ cgroup is written.`,
 			if err != nil {
 				return err
 			}
-			dir := cgroup.NewDir(g.cgroupRoot)
+			dir := cgroup.NewDir(g.CgroupRoot)
 			defer dir.Close()
 			found := features.Probe(dir, thisHost(), socket)
 			machine := doctor.Priorities(found, &task.Kernel{})
 			ext := loader.Preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.Usable, ext.Why
-			e := doctor.Examine(version, kernel, g.cgroupRoot, found, machine)
+			e := doctor.Examine(version, kernel, g.CgroupRoot, found, machine)
 			if file != nil {
 				e.Configured = doctor.Judge(file.Node().Colocation, machine)
 			}

@@ -10,7 +10,7 @@ import (
 
 // TestDoctorWithoutController: where nothing can work, the exit code says so to a script, and a remedy to a person.
 func TestDoctorWithoutController(t *testing.T) {
-	n := node{state: t.TempDir(), cgroups: t.TempDir()}
+	n := testNode{state: t.TempDir(), cgroups: t.TempDir()}
 	stdout, stderr, err := n.run("doctor")
 	if exitCode(err) != exitFailed || !strings.Contains(stdout, "FEATURE") || !strings.Contains(stderr, "no policy can work at "+n.cgroups+": no cpu controller") ||
 		!strings.Contains(stderr, "hint: is --cgroup-root where") {

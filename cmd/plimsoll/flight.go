@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/flight/disk"
 	"plimsoll/internal/flight/recorder"
 	"plimsoll/internal/host"
+	"plimsoll/internal/node"
 	"plimsoll/internal/plan"
-	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 )
 
@@ -38,8 +39,8 @@ func recordDirFlag(flags *pflag.FlagSet, dir *string, more string) {
 
 // recordDir is the folder of an agent with this state directory: two agents do not share one.
 func (g *globals) recordDir(dir string) string {
-	if dir == recordFolder && g.stateDir != defaultStateDir {
-		return filepath.Join(g.stateDir, "record")
+	if dir == recordFolder && g.StateDir != node.DefaultStateDir {
+		return filepath.Join(g.StateDir, "record")
 	}
 	return dir
 }
@@ -52,32 +53,26 @@ func (f *flightFlags) check() error {
 }
 
 // newRecorder is nil where nothing is to be recorded. measured has the requests and waits of each minute.
-func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, measured meters, log *slog.Logger) *recorder.Recorder {
+func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, measured meter.Beside, log *slog.Logger) *recorder.Recorder {
 	if f.dir == "" {
 		return nil
 	}
 	r := recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source, containers, log)
-	if measured.requests != nil {
-		r.Requests = measured.requests.Minute
+	if measured.Requests != nil {
+		r.Requests = measured.Requests.Minute
 	}
-	if measured.waits != nil {
-		r.Waits = measured.waits.Minute
+	if measured.Waits != nil {
+		r.Waits = measured.Waits.Minute
 	}
 	return r
 }
 
-// periods is where the records of periods are from.
-func (s throttleSource) periods(found agent.Discoverer) *recorder.Periods {
-	why := s.why
-	for _, m := range s.missing {
-		if m.Part == probe.PartPeriods {
-			why = m.Why
-		}
+// periodsOf is where the records of periods are from.
+func periodsOf(s host.Throttles, found agent.Discoverer) *recorder.Periods {
+	if s.Events == nil {
+		return recorder.NewPeriods(nil, s.WhyNoPeriods(), found)
 	}
-	if k, ok := s.events.(*host.Events); ok {
-		return recorder.NewPeriods(k.Probe, why, found)
-	}
-	return recorder.NewPeriods(nil, why, found)
+	return recorder.NewPeriods(s.Events.Probe, s.WhyNoPeriods(), found)
 }
 
 // noted is the writer of an agent whose refills are noted.

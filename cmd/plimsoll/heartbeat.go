@@ -14,7 +14,7 @@ import (
 // (sd_notify(3), WatchdogSec=).
 func (g *globals) heart(log *slog.Logger) *lease.Heart {
 	pid, start := lock.Self()
-	sinks := []lease.Sink{lease.File(g.stateDir, lease.Process{PID: pid, Start: start})}
+	sinks := []lease.Sink{lease.File(g.StateDir, lease.Process{PID: pid, Start: start})}
 	if every, err := systemd.SdWatchdogEnabled(false); err != nil {
 		log.Warn("the service manager's watchdog is not notified", "error", err)
 	} else if every > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/node"
 	"plimsoll/internal/report"
 )
 
@@ -170,8 +171,8 @@ func TestHistoryCommand(t *testing.T) {
 
 // TestRecordDir: an agent with a state directory of its own has a record of its own.
 func TestRecordDir(t *testing.T) {
-	for _, c := range []struct{ state, dir, want string }{{defaultStateDir, recordFolder, recordFolder}, {"/tmp/x", recordFolder, "/tmp/x/record"}, {"/tmp/x", "/data", "/data"}} {
-		if got := (&globals{stateDir: c.state}).recordDir(c.dir); got != c.want {
+	for _, c := range []struct{ state, dir, want string }{{node.DefaultStateDir, recordFolder, recordFolder}, {"/tmp/x", recordFolder, "/tmp/x/record"}, {"/tmp/x", "/data", "/data"}} {
+		if got := (&globals{Dirs: node.Dirs{StateDir: c.state}}).recordDir(c.dir); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

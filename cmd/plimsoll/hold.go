@@ -28,7 +28,7 @@ agent does not answer: touch /run/plimsoll/hold. The file and the status contain
 				_, err = g.client().Hold(ctx, false, reason)
 			}
 			if err != nil {
-				return g.holdHint(g.elsewhere(err), "to start it held: mkdir -p "+g.stateDir+" && touch ")
+				return g.holdHint(g.elsewhere(err), "to start it held: mkdir -p "+g.StateDir+" && touch ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "held: nothing is written from now on; what was written stays")
 			g.advise(cmd.ErrOrStderr(), "`plimsoll restore` puts it back, `plimsoll resume` ends the hold")
@@ -42,7 +42,7 @@ agent does not answer: touch /run/plimsoll/hold. The file and the status contain
 // holdHint says how to use the kill switch where no agent runs.
 func (g *globals) holdHint(err error, advice string) error {
 	if errors.Is(err, web.ErrNoAgent) {
-		return withHint(err, advice+string(killswitch.In(g.stateDir)))
+		return withHint(err, advice+string(killswitch.In(g.StateDir)))
 	}
 	return err
 }

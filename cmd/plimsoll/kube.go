@@ -1,21 +1,20 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cluster"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/flight/recorder"
@@ -23,7 +22,6 @@ import (
 	"plimsoll/internal/receipt/disk"
 	"plimsoll/internal/report"
 	"plimsoll/internal/slim"
-	"plimsoll/internal/strategy"
 )
 
 // kubeFlags are those of run that concern Kubernetes.
@@ -74,15 +72,8 @@ func (f *kubeFlags) nodeName() (string, error) {
 	return strings.ToLower(strings.TrimSpace(host)), nil
 }
 
-// cluster is the knowledge of Kubernetes; nil without --kube.
-type cluster struct {
-	*kube.Discoverer
-	changed atomic.Pointer[func(strategy.Node)] // nil while there is no agent
-	fault   atomic.Pointer[error]               // of plimsoll's own file
-}
-
 // open makes a client of the API server, which may be away.
-func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, log *slog.Logger) (*cluster, error) {
+func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, log *slog.Logger) (*cluster.Cluster, error) {
 	if !f.on {
 		return nil, nil
 	}
@@ -98,90 +89,25 @@ func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *confi
 	if err != nil {
 		return nil, withHint(err, "outside of a pod, --kubeconfig says where the API server is")
 	}
-	c := &cluster{}
-	c.Discoverer = kube.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
-		Own: file.Node(), Tenants: file.Tenants(), Changed: c.tell, Log: log, Now: time.Now})
-	return c, nil
-}
-
-// over returns the discoverer of containers: the scanner's groups, joined with Kubernetes.
-func (c *cluster) over(found *cgroupfs.Scanner) agent.Discoverer {
-	if c == nil {
-		return found
-	}
-	return c.Discoverer
-}
-
-// serve passes the node's strategy to the agent, and reports of other writers to Kubernetes.
-func (c *cluster) serve(a *agent.Agent) {
-	if c == nil {
-		return
-	}
-	changed := func(s strategy.Node) {
-		a.Configure(s, nil)
-		if err := c.fault.Load(); err != nil && *err != nil {
-			a.Configure(s, *err) // the file is as bad as it was
-		}
-	}
-	c.changed.Store(&changed)
-	c.Announce()
-	a.Foreign, a.Bounded = c.Foreign, c.Bounded
-}
-
-func (c *cluster) tell(s strategy.Node) {
-	if changed := c.changed.Load(); changed != nil {
-		(*changed)(s)
-	}
-}
-
-// ready says why the configuration of each pod is not known yet.
-func (c *cluster) ready() error {
-	if c == nil || c.Status().Ready {
-		return nil
-	}
-	return errors.New("the API server has not listed all pods yet")
-}
-
-func (c *cluster) run(ctx context.Context) error {
-	if c == nil {
-		return nil
-	}
-	return c.Run(ctx)
-}
-
-// note keeps what is wrong with plimsoll's own file.
-func (c *cluster) note(err error) {
-	if c != nil {
-		c.fault.Store(&err)
-	}
-}
-
-// configure returns what the node gets of a new file.
-func (c *cluster) configure(file *config.File) strategy.Node {
-	if c == nil {
-		return file.Node()
-	}
-	return c.Configure(file.Node(), file.Tenants())
+	return cluster.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
+		Own: file.Node(), Tenants: file.Tenants(), Log: log, Now: time.Now}), nil
 }
 
 // Health is the part of Status that says whether the agent lives and is ready.
 func (r reporter) Health() report.Status {
 	s := r.Agent.Health()
-	if r.cluster != nil {
-		k := r.cluster.Status()
-		s.Kubernetes = &report.Kubernetes{Ready: k.Ready, Fault: k.Fault}
-	}
+	r.cluster.Health(&s)
 	return s
 }
 
 // reporter is the agent, with what Kubernetes adds to its status.
 type reporter struct {
 	*agent.Agent
-	cluster *cluster
+	cluster *cluster.Cluster
 	resizes *nri.Plugin
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
 	named   *selection
-	meters  meters
+	meters  meter.Beside
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
 	flight  *recorder.Recorder // nil: turned off
@@ -216,31 +142,6 @@ func (r reporter) complete(s report.Status) report.Status {
 		}
 	}
 	r.meters.Report(&s)
-	r.cluster.report(&s)
+	r.cluster.Report(&s)
 	return s.Reached(r.flags)
-}
-
-// report adds what the agent knows of Kubernetes; nothing where it is not asked for.
-func (c *cluster) report(s *report.Status) {
-	if c == nil {
-		return
-	}
-	k := c.Status()
-	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched,
-		RejectedNow: k.RejectedNow, RejectedTotal: k.RejectedTotal, EventsDropped: k.EventsDropped}
-	for _, m := range k.ConfigMaps {
-		s.Kubernetes.ConfigMaps = append(s.Kubernetes.ConfigMaps, report.ConfigMap{Name: m.String(), There: m.There})
-	}
-	for _, r := range k.Rejected {
-		s.Kubernetes.Rejected = append(s.Kubernetes.Rejected, report.Rejected{Object: r.Object, Key: r.Key, Field: r.Field, Fault: r.Msg, Hint: r.Hint})
-	}
-	cuts := make([]report.Cut, 0, len(k.Cuts))
-	for _, c := range k.Cuts {
-		cuts = append(cuts, report.Cut(c))
-	}
-	s.AddCuts(cuts, k.CutsNow)
-	s.Problems = append(s.Problems, s.Kubernetes.Problems()...)
-	if k.Fault != "" {
-		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemKubernetes, k.Fault))
-	}
 }

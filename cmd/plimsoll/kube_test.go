@@ -70,8 +70,8 @@ func TestWithoutKube(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.note(os.ErrInvalid)
-	if c.configure(own) != own.Node() || c.run(t.Context()) != nil {
+	c.Note(os.ErrInvalid)
+	if c.Configure(own) != own.Node() || c.Run(t.Context()) != nil {
 		t.Error("something of it runs")
 	}
 }

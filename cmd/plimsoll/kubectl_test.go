@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,14 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
@@ -230,34 +226,5 @@ func TestCalledAsPlugin(t *testing.T) {
 		if got := asPlugin(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
-	}
-}
-
-// TestAwaitDaemonSet: until all its nodes are ready, through an API server that does not answer at times, and no longer
-// than it may.
-func TestAwaitDaemonSet(t *testing.T) {
-	answers := []struct {
-		d   kube.DaemonSet
-		err error
-	}{{err: errors.New("away")}, {d: kube.DaemonSet{Generation: 1}}, {d: kube.DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 1}},
-		{d: kube.DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 2}}}
-	asked := 0
-	ask := func(context.Context) (kube.DaemonSet, error) {
-		a := answers[min(asked, len(answers)-1)]
-		asked++
-		return a.d, a.err
-	}
-	if err := awaitDaemonSet(t.Context(), ask, time.Millisecond); err != nil || asked != len(answers) {
-		t.Errorf("after %d answers: %v", asked, err)
-	}
-	answers = answers[:3]
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err := awaitDaemonSet(ctx, ask, time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "1 of 2 nodes") {
-		t.Error(err)
-	}
-	if diff := cmp.Diff(true, errors.Is(err, context.DeadlineExceeded)); diff != "" {
-		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
@@ -35,13 +36,13 @@ func leftOut(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, noth
 		if n := len(list) - mostUnnamed; n > 0 {
 			list, more = list[:mostUnnamed], fmt.Sprintf(" and %d more", n)
 		}
-		notes = append(notes, "These groups have a limit and are not managed, because nothing names them: "+strings.Join(list, ", ")+more+". hint: --include "+word(list[0]))
+		notes = append(notes, "These groups have a limit and are not managed, because nothing names them: "+strings.Join(list, ", ")+more+". hint: --include "+hint.Word(list[0]))
 	}
 	return notes
 }
 
 func unmatched(glob string) string {
-	return fmt.Sprintf("No control group matches %s. hint: a star does not cross a slash; the path begins below the mount of the cpu controller", word(glob))
+	return fmt.Sprintf("No control group matches %s. hint: a star does not cross a slash; the path begins below the mount of the cpu controller", hint.Word(glob))
 }
 
 func limited(tree *cgroup.Tree, groups []string) []string {
@@ -79,7 +80,7 @@ func (s *selection) empty() string {
 		return ""
 	}
 	for i, glob := range globs {
-		globs[i] = word(glob)
+		globs[i] = hint.Word(glob)
 	}
 	return fmt.Sprintf(report.ProblemNothingNamed, strings.Join(globs, ", "))
 }

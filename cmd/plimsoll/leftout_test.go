@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/report"
 )
 
@@ -57,7 +58,7 @@ func TestSelection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
+		found, err := cgroupfs.OfHost(tree, "", file, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

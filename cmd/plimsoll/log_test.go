@@ -12,6 +12,8 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/logqueue"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -36,7 +38,7 @@ func TestLogFormat(t *testing.T) {
 	if err := json.Unmarshal([]byte(write("json")), &line); err != nil || line.Level != "WARN" || line.Msg != "write" || line.Error != "no" {
 		t.Errorf("json: %+v, %v", line, err)
 	}
-	_, stderr, err := (node{}).run("run", "--log-format", "xml")
+	_, stderr, err := (testNode{}).run("run", "--log-format", "xml")
 	if err == nil || exitCode(err) != exitMisused || !strings.Contains(stderr, "text, json") {
 		t.Errorf("xml: %v, %q", err, stderr)
 	}
@@ -52,7 +54,7 @@ func TestHostileNamesInTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := slog.New(namesGroups{plain.Handler(), func(string) string { return name }})
+		log := slog.New(logqueue.Named(plain.Handler(), func(string) string { return name }))
 		log.Warn("write", "cgroup", "/lab/"+name, "error", errors.New(name))
 		log.With("object", name).WithGroup(name).Info(name, name, name)
 		text := b.String()
@@ -72,7 +74,7 @@ func TestLogNamesContainers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(namesGroups{plain.Handler(), func(group string) string { return map[string]string{"/docker/0123": "web"}[group] }})
+	log := slog.New(logqueue.Named(plain.Handler(), func(group string) string { return map[string]string{"/docker/0123": "web"}[group] }))
 	log.Warn("write", "cgroup", "/docker/0123", "knob", "quota")
 	log.With("a", 1).Warn("write", "cgroup", "/docker/0123")
 	log.Warn("write", "cgroup", "/lab/a")
@@ -100,12 +102,12 @@ func TestPlanNamesContainers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
+	found, err := cgroupfs.OfHost(tree, "", file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := func(group string) plan.Change { return plan.Change{Cgroup: workload.ID{Path: group}} }
-	got := namesOf(found, []plan.Change{of("/docker/" + id), of("/lab/a"), of("/nosuch")})
+	got := found.NamesOf([]plan.Change{of("/docker/" + id), of("/lab/a"), of("/nosuch")})
 	if diff := cmp.Diff(map[string]string{"/docker/" + id: id[:12]}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

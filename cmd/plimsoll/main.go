@@ -16,21 +16,17 @@ import (
 	"plimsoll/internal/guide"
 	"plimsoll/internal/hint"
 	"plimsoll/internal/lock"
+	"plimsoll/internal/node"
 	"plimsoll/internal/report"
 )
 
 // version is set by the linker (-X main.version=...).
 var version = "dev"
 
-// defaultStateDir is where the state of an agent is without --state-dir.
-const defaultStateDir = "/run/plimsoll"
-
 // globals are the flags of every command.
 type globals struct {
-	cgroupRoot string
-	stateDir   string
-	lockDir    string
-	set        *pflag.FlagSet // of them; nil: they are as without a word
+	node.Dirs
+	set *pflag.FlagSet // of them; nil: they are as without a word
 }
 
 // withHint attaches advice to an error.
@@ -55,7 +51,7 @@ func flagsOf(set *pflag.FlagSet) string {
 	var list []string
 	set.VisitAll(func(f *pflag.Flag) {
 		if v := f.Value.String(); !f.Hidden && v != f.DefValue && v != "" {
-			list = append(list, "--"+f.Name+" "+word(v))
+			list = append(list, "--"+f.Name+" "+hint.Word(v))
 		}
 	})
 	return strings.Join(list, " ")
@@ -174,10 +170,10 @@ func newRoot() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	g.set = flags
-	flags.StringVar(&g.cgroupRoot, "cgroup-root", cmp.Or(os.Getenv("PLIMSOLL_CGROUP_ROOT"), "/sys/fs/cgroup"),
+	flags.StringVar(&g.CgroupRoot, "cgroup-root", cmp.Or(os.Getenv("PLIMSOLL_CGROUP_ROOT"), "/sys/fs/cgroup"),
 		"where the control groups are mounted; in a container that has them elsewhere PLIMSOLL_CGROUP_ROOT tells all commands")
-	flags.StringVar(&g.stateDir, "state-dir", defaultStateDir, "where the journal and the control socket live")
-	flags.StringVar(&g.lockDir, "lock-dir", lock.LockDir, "where all agents of this machine have their locks")
+	flags.StringVar(&g.StateDir, "state-dir", node.DefaultStateDir, "where the journal and the control socket live")
+	flags.StringVar(&g.LockDir, "lock-dir", lock.LockDir, "where all agents of this machine have their locks")
 	_ = flags.MarkHidden("lock-dir") // for tests, and for a container that mounts the node's elsewhere
 	for _, s := range sections(g) {
 		root.AddGroup(&cobra.Group{ID: s.title, Title: s.title + ":"})

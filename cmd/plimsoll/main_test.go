@@ -3,16 +3,13 @@ package main
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/journal"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 )
@@ -32,16 +29,16 @@ func TestWrongUse(t *testing.T) {
 		"statsu":         "did you mean `plimsoll status`?",
 		"plan --watch x": "a number with its unit, such as 500ms",
 	} {
-		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || strings.Contains(stderr, "\uFFFD") || exitCode(err) != exitMisused {
+		if _, stderr, err := (testNode{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || strings.Contains(stderr, "\uFFFD") || exitCode(err) != exitMisused {
 			t.Errorf("%s: %q, %v; want the hint %q, and exit code 2", args, stderr, err, hint)
 		}
 	}
 	for _, args := range []string{"record web", "release web --for 0", "run --policy sometimes", "simulate exp --cgroups 2 --burst 1"} {
-		if _, _, err := (node{}).run(strings.Fields(args)...); err == nil || exitCode(err) != exitMisused {
+		if _, _, err := (testNode{}).run(strings.Fields(args)...); err == nil || exitCode(err) != exitMisused {
 			t.Errorf("%s: %v; want exit code 2", args, err)
 		}
 	}
-	if _, _, err := (node{}).run("plan", "--watch", "-1s"); err == nil || !strings.Contains(err.Error(), "--watch -1s") {
+	if _, _, err := (testNode{}).run("plan", "--watch", "-1s"); err == nil || !strings.Contains(err.Error(), "--watch -1s") {
 		t.Errorf("a plan that watches for less than nothing: %v", err)
 	}
 }
@@ -57,7 +54,7 @@ func TestMissingFile(t *testing.T) {
 		"sched swap FILE.bpf.o", "snapshot --token-file FILE", "serve --from FILE", "serve --token-file FILE",
 		"serve --client-ca FILE", "serve --kube-auth --kubeconfig FILE", "wait --for-daemonset a/b --kubeconfig FILE",
 	} {
-		_, stderr, err := (node{}).run(strings.Fields(strings.ReplaceAll(args, "FILE", missing))...)
+		_, stderr, err := (testNode{}).run(strings.Fields(strings.ReplaceAll(args, "FILE", missing))...)
 		if err == nil || !strings.Contains(stderr, "hint: ") || !strings.Contains(stderr, missing) {
 			t.Errorf("%s: %q, %v", args, stderr, err)
 		}
@@ -79,7 +76,7 @@ func TestFlagValues(t *testing.T) {
 		"record a --for":               "error: flag needs an argument: --for\n",
 		"run --nri-socket=/x --poll=2": "error: --poll=\"2\" is neither true nor false\n",
 	} {
-		_, stderr, err := (node{}).run(strings.Fields(args)...)
+		_, stderr, err := (testNode{}).run(strings.Fields(args)...)
 		if exitCode(err) != exitMisused || !strings.Contains(stderr, "plimsoll: "+want) {
 			t.Errorf("%s: %q, %v; want %q", args, stderr, err, want)
 		}
@@ -93,7 +90,7 @@ func TestFlagValues(t *testing.T) {
 
 // TestHelpIsInSections: every command that people see stands in one of them.
 func TestHelpIsInSections(t *testing.T) {
-	help, _, err := (node{}).run("--help")
+	help, _, err := (testNode{}).run("--help")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +136,7 @@ func TestEachCommandHasAnExample(t *testing.T) {
 // TestManual: the command for packagers writes a page for each command that people see, and completions, of both programs.
 func TestManual(t *testing.T) {
 	share := t.TempDir()
-	if _, stderr, err := (node{}).run("man", share); err != nil {
+	if _, stderr, err := (testNode{}).run("man", share); err != nil {
 		t.Fatal(err, stderr)
 	}
 	for file, words := range map[string]string{
@@ -216,30 +213,5 @@ func TestComplain(t *testing.T) {
 	complain(&b, "kubectl plimsoll", "--node n1", &report.UnknownError{Arg: "web"})
 	if !strings.Contains(b.String(), "kubectl plimsoll: hint: `kubectl plimsoll status --node n1` lists") {
 		t.Errorf("of the plugin: %q", b.String())
-	}
-}
-
-// TestStateHint: what cannot be written can be copied, and what has advice of its own keeps it.
-func TestStateHint(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{&fs.PathError{Op: "open", Path: "/run/plimsoll/journal", Err: syscall.EROFS}, "cp -a /run/plimsoll /tmp/state"},
-		{&fs.PathError{Op: "write", Path: "/run/plimsoll/journal.new", Err: syscall.ENOSPC}, "cp -a /run/plimsoll /tmp/state"},
-		{&journal.VersionError{Version: 2}, "of the version that wrote it"},
-		{fs.ErrPermission, ""},
-	} {
-		if got := stateHint(c.err, "/run/plimsoll"); !strings.Contains(got, c.want) || c.want == "" && got != "" {
-			t.Errorf("%v: %q, want %q", c.err, got, c.want)
-		}
-	}
-}
-
-func TestWord(t *testing.T) {
-	for arg, want := range map[string]string{"/lab/web-1.service": "/lab/web-1.service", "/lab/a b": "'/lab/a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
-		if got := word(arg); got != want {
-			t.Errorf("%q is spelled %s, want %s", arg, got, want)
-		}
 	}
 }

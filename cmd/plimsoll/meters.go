@@ -7,27 +7,22 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/host"
-	"plimsoll/internal/probe/requests"
-	"plimsoll/internal/report"
 )
 
-// meters measure beside the agent; nil where that was not asked for.
-type meters struct {
-	waits    *meter.Waits
-	requests *meter.RequestTimes
-}
-
 // openMeters makes those of --waits and --requests.
-func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttles throttleSource, log *slog.Logger) meters {
-	var m meters
+func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttles host.Throttles, log *slog.Logger) meter.Beside {
+	var m meter.Beside
 	if f.waits {
-		m.waits = meter.NewWaits(tree, found, log)
+		m.Waits = meter.NewWaits(tree, found, log)
 	}
-	if f.requests {
-		m.requests = meter.NewRequestTimes(found, throttles.clock(), log)
-		if k, ok := throttles.events.(*host.Events); ok {
-			k.Requests = m.requests.Throttled // for the receipts
-		}
+	if !f.requests {
+		return m
+	}
+	if k := throttles.Events; k != nil {
+		m.Requests = meter.NewRequestTimes(found, k.Probe, log)
+		k.Requests = m.Requests.Throttled // for the receipts
+	} else {
+		m.Requests = meter.NewRequestTimes(found, nil, log)
 	}
 	return m
 }
@@ -40,22 +35,4 @@ func (f *runFlags) watchAll(a *agent.Agent) func(all bool) {
 	}
 	a.WatchAll(true)
 	return func(bool) {}
-}
-
-// clock is that of the groups' throttled time; nil where throttles are polled for.
-func (s throttleSource) clock() requests.Clock {
-	if k, ok := s.events.(*host.Events); ok {
-		return k.Probe
-	}
-	return nil
-}
-
-func (m meters) services() []service {
-	return []service{{"waits", m.waits.Run}, {"requests", m.requests.Run}}
-}
-
-// Report lays what was measured over a status.
-func (m meters) Report(s *report.Status) {
-	m.waits.Report(s)
-	m.requests.Report(s)
 }

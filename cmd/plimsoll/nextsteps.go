@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/guide"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
@@ -44,7 +45,7 @@ func (g *globals) facts(ctx context.Context) guide.Facts {
 			}
 		}
 	}
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		f.Groups = err.Error()
 		return f
@@ -69,7 +70,7 @@ func agentFacts(s report.Status) guide.Agent {
 
 // throttledHere are the groups with a limit, and which of them the kernel has throttled, the worst first.
 func throttledHere(tree *cgroup.Tree) (limited int, list []guide.Throttled) {
-	found, err := scanner(tree, "", &config.File{}, slog.New(slog.DiscardHandler))
+	found, err := cgroupfs.OfHost(tree, "", &config.File{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, nil
 	}
@@ -82,7 +83,7 @@ func throttledHere(tree *cgroup.Tree) (limited int, list []guide.Throttled) {
 		}
 		limited++
 		if c, err := tree.Stat(group); err == nil && c.Periods > 0 && c.Throttled > 0 {
-			one := guide.Throttled{Name: cmp.Or(nameOf(found, group), group), Ratio: float64(c.Throttled) / float64(c.Periods)}
+			one := guide.Throttled{Name: cmp.Or(found.NameOf(group), group), Ratio: float64(c.Throttled) / float64(c.Periods)}
 			if slices.Contains(unnamed, group) {
 				one.Include = group
 			}

@@ -16,7 +16,7 @@ import (
 
 // offlineStatus finds the values of ours that are still in the kernel's files although no agent runs.
 func offlineStatus(g *globals, now time.Time) (s report.Status, err error) {
-	state, err := journal.Load(g.stateDir)
+	state, err := journal.Load(g.StateDir)
 	if err != nil {
 		return report.Status{}, err
 	}
@@ -35,10 +35,10 @@ func offlineStatus(g *globals, now time.Time) (s report.Status, err error) {
 		s.Problems = append(s.Problems, report.ProblemOtherBoot)
 		return s, nil
 	}
-	if locked := g.holder(); locked != nil && locked.Stranger {
+	if locked := g.Holder(); locked != nil && locked.Stranger {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemLocked, locked, locked.Hint()))
 	}
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		return s, err
 	}

@@ -32,7 +32,7 @@ type started struct {
 
 // runtimeNode runs programs, each with a limit of half a CPU and policy auto.
 type runtimeNode struct {
-	node
+	testNode
 	base   *cgrouptest.Group
 	config string
 }
@@ -42,7 +42,7 @@ func newRuntimeNode(t *testing.T) runtimeNode {
 	if runtime.NumCPU() < 2 {
 		cgrouptest.Skip(t, "a burst above one CPU takes two")
 	}
-	r := runtimeNode{node{state: t.TempDir(), cgroups: cgrouptest.Root()}, cgrouptest.New(t), filepath.Join(t.TempDir(), "config.yaml")}
+	r := runtimeNode{testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}, cgrouptest.New(t), filepath.Join(t.TempDir(), "config.yaml")}
 	text := fmt.Sprintf("overrides:\n  - {cgroup: %q, policy: auto, cfsQuotaBurstPercent: 300}\n", r.base.Path+"/*")
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

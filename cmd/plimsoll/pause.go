@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"plimsoll/internal/hint"
+
 	"github.com/spf13/cobra"
 )
 
@@ -38,6 +40,6 @@ func pause(cmd *cobra.Command, g *globals, arg string, length time.Duration) err
 		return nil
 	}
 	fmt.Fprintf(out, "%s is kept at its limit for %s\n", named(t), length)
-	g.advise(cmd.ErrOrStderr(), "`plimsoll resume "+word(t.Cgroup)+"` ends that")
+	g.advise(cmd.ErrOrStderr(), "`plimsoll resume "+hint.Word(t.Cgroup)+"` ends that")
 	return nil
 }

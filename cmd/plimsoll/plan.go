@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/agent/dryrun"
 	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/host"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -81,17 +82,17 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 	if err != nil {
 		return p, err
 	}
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		return p, err
 	}
 	defer dir.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	found, err := scanner(tree, "", file, log)
+	found, err := cgroupfs.OfHost(tree, "", file, log)
 	if err != nil {
 		return p, err
 	}
-	a, err := newAgent(g, dir, tree, found, file, throttleSource{}, log)
+	a, err := newAgent(g, dir, tree, found, file, host.Throttles{}, log)
 	if err != nil {
 		return p, err
 	}
@@ -103,13 +104,13 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 	}
 	changes, err := dryrun.Collect(context.Background(), o, left, watch)
 	p = report.NewPlan(changes, leftOut(tree, found, file, len(changes) == 0)...)
-	p.Names = namesOf(found, changes)
+	p.Names = found.NamesOf(changes)
 	return p, err
 }
 
 // left is what an agent has written that runs, or that was killed.
 func (g *globals) left() ([]journal.Entry, error) {
-	state, err := journal.Load(g.stateDir)
+	state, err := journal.Load(g.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (g *globals) left() ([]journal.Entry, error) {
 // dryRun makes a dry run beside a running agent.
 func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.DryRun {
 	return func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error) {
-		dir, tree, err := g.openTree()
+		dir, tree, err := g.OpenTree()
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/node"
 	"plimsoll/internal/receipt/disk"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
@@ -15,8 +16,8 @@ import (
 
 // openReceipts has an agent go on with the experiments of the agent before. The caller has the lock, so that no other agent
 // writes them any more, and the agent has taken no turn yet.
-func (g *globals) openReceipts(m *machine, a *agent.Agent, log *slog.Logger) *disk.File {
-	return disk.Open(g.stateDir, m.journal.Boot(), a, log)
+func (g *globals) openReceipts(m *node.Node, a *agent.Agent, log *slog.Logger) *disk.File {
+	return disk.Open(g.StateDir, m.Journal.Boot(), a, log)
 }
 
 func receiptsCommand(g *globals) *cobra.Command {

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/host"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/logqueue"
+	"plimsoll/internal/node"
 	"plimsoll/internal/receipt/disk"
 )
 
@@ -20,7 +23,7 @@ import (
 // shows as a problem that it cannot keep them.
 func TestRunTakesOverReceipts(t *testing.T) {
 	n := newNode(t)
-	g := &globals{stateDir: n.state, cgroupRoot: n.cgroups}
+	g := &globals{Dirs: n.dirs()}
 	j, err := journal.Open(n.state, "this-boot", time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -38,20 +41,20 @@ func TestRunTakesOverReceipts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir, tree, err := g.openTree()
+		dir, tree, err := g.OpenTree()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer dir.Close()
-		found, err := scanner(tree, "", file, to)
+		found, err := cgroupfs.OfHost(tree, "", file, to)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := newAgent(g, dir, tree, found, file, throttleSource{}, to)
+		a, err := newAgent(g, dir, tree, found, file, host.Throttles{}, to)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept := g.openReceipts(&machine{journal: j}, a, to)
+		kept := g.openReceipts(&node.Node{Journal: j}, a, to)
 		if k := a.KeptReceipts(); len(k.Groups) != groups {
 			t.Errorf("%s: %+v; log %s", boot, k, &log)
 		}

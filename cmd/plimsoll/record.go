@@ -129,7 +129,7 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	if err := f.length.check(cmd); err != nil {
 		return err
 	}
-	dir, tree, err := g.openTree()
+	dir, tree, err := g.OpenTree()
 	if err != nil {
 		return err
 	}

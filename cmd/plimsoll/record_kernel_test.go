@@ -23,7 +23,7 @@ func TestKernelRecord(t *testing.T) {
 	g := cgrouptest.New(t)
 	g.Limit(10 * time.Millisecond)
 	g.Spin(1)
-	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")
 	before, err := g.Tree().Counters(g.Path)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestKernelRecordUncounted(t *testing.T) {
 	if _, err := g.Tree().Usage(path); !errors.Is(err, fs.ErrNotExist) {
 		cgrouptest.Elsewhere(t, "a host on which the hierarchies are separate", "cpuacct is mounted with cpu here: %v", err)
 	}
-	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")
 	if _, stderr, err := n.run("record", path, "--samples", "10", "--out", file); err != nil {
 		t.Fatal(err, stderr)

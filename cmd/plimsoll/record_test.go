@@ -27,7 +27,7 @@ import (
 )
 
 // withGroup adds a group with a limit and counters to the v1 tree of a node.
-func (n node) withGroup(t *testing.T, name, quota, period string) {
+func (n testNode) withGroup(t *testing.T, name, quota, period string) {
 	t.Helper()
 	n.write(t, name+"/cpu.cfs_quota_us", quota+"\n")
 	n.write(t, name+"/cpu.cfs_period_us", period+"\n")
@@ -36,7 +36,7 @@ func (n node) withGroup(t *testing.T, name, quota, period string) {
 }
 
 // recordNode has two groups of one period, one of another, and one that nothing counts.
-func recordNode(t *testing.T) node {
+func recordNode(t *testing.T) testNode {
 	n := newNode(t)
 	n.write(t, "cpuacct.usage", "1\n") // cpu and cpuacct are mounted together
 	n.withGroup(t, "pods/web", "150000", "100000")
@@ -156,7 +156,7 @@ func TestContainerIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &globals{cgroupRoot: n.cgroups, stateDir: n.state}
+	g := &globals{Dirs: n.dirs()}
 	c, err := g.containerIndex(context.Background(), tree, &config.File{})
 	if err != nil {
 		t.Fatal(err)

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/config"
-	"plimsoll/internal/journal/leftover"
 	"plimsoll/internal/lock"
+	"plimsoll/internal/node"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
@@ -73,61 +71,39 @@ func restore(ctx context.Context, g *globals, toSpec bool, notes io.Writer) (res
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
 		return results, err == nil, err
 	}
-	m, err := g.openMachine((*machine).takeLock)
+	n, err := g.Open((*node.Node).TakeLock)
 	var locked *lock.TakenError
 	if errors.As(err, &locked) && !locked.Stranger {
-		return nil, false, withHint(err, "it does not answer in --state-dir "+g.stateDir+"; "+g.stateDirHint(locked))
+		return nil, false, withHint(err, "it does not answer in --state-dir "+g.StateDir+"; "+g.StateDirHint(locked))
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	defer m.close()
-	results, err = m.restore(toSpec, notes)
+	defer n.Close()
+	results, err = restored(n, toSpec, notes)
 	return results, false, err
 }
 
 // restoreUnlessRunning restores where no agent runs. It never asks an agent, because a running agent must not be held.
 func restoreUnlessRunning(g *globals, toSpec bool, notes io.Writer) ([]plan.Result, error) {
-	m, err := g.openMachine((*machine).takeUnusedLock)
-	if anotherRuns(err) {
+	n, err := g.Open((*node.Node).TakeUnusedLock)
+	if node.AnotherRuns(err) {
 		_, err = fmt.Fprintf(notes, "plimsoll: nothing is restored: %s\n", report.Printable(err.Error()))
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer m.close()
-	return m.restore(toSpec, notes)
+	defer n.Close()
+	return restored(n, toSpec, notes)
 }
 
-// restore puts back what the journal has, and with toSpec what differs from a declared limit.
-func (m *machine) restore(toSpec bool, notes io.Writer) ([]plan.Result, error) {
-	for _, note := range m.strangers() {
+// restored puts everything back, once it has said who else has a lock.
+func restored(n *node.Node, toSpec bool, notes io.Writer) ([]plan.Result, error) {
+	for _, note := range n.Strangers() {
 		fmt.Fprintln(notes, "plimsoll:", report.Printable(note))
 	}
-	results := m.writer.Restore(nil, toSpec)
-	if toSpec {
-		repaired, err := repair(m)
-		return append(results, repaired...), err
-	}
-	return results, nil
-}
-
-// repair writes the declared limit wherever the file holds another value.
-func repair(m *machine) ([]plan.Result, error) {
-	found, err := scanner(m.tree, "", &config.File{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	pods, err := found.Pods()
-	if err != nil {
-		return nil, err
-	}
-	var results []plan.Result
-	for _, c := range leftover.Deviations(m.tree, pods) {
-		results = append(results, m.writer.RestoreTo(c.Cgroup, c.Knob, c.To, c.Why))
-	}
-	return results, nil
+	return n.Restore(toSpec)
 }
 
 // showRestored shows what was put back. What the kernel refused is an error.

@@ -53,13 +53,13 @@ func TestRestoreUnlessRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		before   func(t *testing.T, n node)
+		before   func(t *testing.T, n testNode)
 		restores bool
 		says     string
 	}{
-		"no agent":        {func(*testing.T, node) {}, true, ""},
-		"a running agent": {func(t *testing.T, n node) { n.lock(t) }, false, "nothing is restored: another plimsoll already runs"},
-		"a successor that takes over": {func(t *testing.T, n node) {
+		"no agent":        {func(*testing.T, testNode) {}, true, ""},
+		"a running agent": {func(t *testing.T, n testNode) { n.lock(t) }, false, "nothing is restored: another plimsoll already runs"},
+		"a successor that takes over": {func(t *testing.T, n testNode) {
 			line, done := n.wait(t), make(chan error, 1)
 			go func() {
 				time.Sleep(300 * ms) // as after an agent that hands over: the lock is free, and the successor is about to try
@@ -75,7 +75,7 @@ func TestRestoreUnlessRunning(t *testing.T) {
 				}
 			})
 		}, false, "nothing is restored: another plimsoll already runs"},
-		"a successor that hangs": {func(t *testing.T, n node) { n.wait(t) }, true, ""},
+		"a successor that hangs": {func(t *testing.T, n testNode) { n.wait(t) }, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &fakeAgent{}
@@ -98,7 +98,7 @@ func TestRestoreUnlessRunning(t *testing.T) {
 }
 
 // lock is the lock of a running agent.
-func (n node) lock(t *testing.T) {
+func (n testNode) lock(t *testing.T) {
 	t.Helper()
 	lock, err := lock.Take(n.place())
 	if err != nil {
@@ -108,7 +108,7 @@ func (n node) lock(t *testing.T) {
 }
 
 // wait is a successor that waits for the handover. It leaves when the context of the test ends.
-func (n node) wait(t *testing.T) *lock.Line {
+func (n testNode) wait(t *testing.T) *lock.Line {
 	t.Helper()
 	line, err := lock.WaitForHandover(t.Context(), n.state)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -13,23 +12,26 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cluster"
 	"plimsoll/internal/config"
 	"plimsoll/internal/config/follow"
+	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/doctor/features"
+	"plimsoll/internal/flight/recorder"
 	"plimsoll/internal/host"
 	"plimsoll/internal/killswitch"
 	"plimsoll/internal/logqueue"
+	"plimsoll/internal/node"
 	"plimsoll/internal/pauses"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/printable"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 	"plimsoll/internal/schedext/loader"
+	"plimsoll/internal/services"
 	"plimsoll/internal/slim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
@@ -124,141 +126,134 @@ looked after when the configuration, or --include, names them. The default polic
 	return cmd
 }
 
-// logFlags are those of a command that runs until it is stopped.
-type logFlags struct {
-	verbose bool
-	format  string
-	flags   string // for the commands that it names
-}
-
-// called gives the commands in a message or a hint their flags.
-func (f *logFlags) called(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindString {
-		a.Value = slog.StringValue(report.Called(a.Value.String(), f.flags))
-	}
-	return a
-}
-
-func (f *logFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
-	flags.StringVar(&f.format, "log-format", "text", "format of the log on standard error: text or json")
-}
-
-// logger writes lines for people, or objects for log collectors.
-func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if f.flags != "" {
-		o.ReplaceAttr = f.called
-	}
-	if f.verbose {
-		o.Level = slog.LevelDebug
-	}
-	switch f.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(printable.JSON(w), o)), nil
-	}
-	return nil, withHint(misusef("--log-format %q is not known", f.format), "text, json")
-}
-
 // run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
 func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded follow.Stamp, log *slog.Logger, queue *logqueue.Queue) error {
 	if err := errors.Join(f.flight.check(), f.resolveRead(g)); err != nil {
 		return err
 	}
-	m, err := g.findMachine()
+	m, err := g.Find()
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	found, err := scanner(m.tree, g.cgroupRoot, file, log)
+	defer m.Close()
+	found, err := cgroupfs.OfHost(m.Tree, g.CgroupRoot, file, log)
 	if err != nil {
 		return err
 	}
 	log, lines := agentLog(log, queue, found)
-	cluster, err := f.kube.open(m.tree, found, file, log)
+	k, err := f.kube.open(m.Tree, found, file, log)
 	if err != nil {
 		return err
 	}
-	c := newServices(ctx, log)
-	defer c.stop()
-	c.start(service{"discovery", found.Run}, service{"kubernetes", cluster.run}, service{"log", lines.serve})
-	passed, err := f.takeOver(c.ctx, g, m, cluster, log)
+	c := services.New(ctx, log)
+	defer c.Stop()
+	c.Start("discovery", found.Run)
+	c.Start("kubernetes", k.Run)
+	c.Start("log", lines.serve)
+	passed, err := f.takeOver(c.Agent, g, m, k, log)
 	if err == nil {
-		err = m.open(g)
+		err = m.OpenJournal()
 	}
 	if err != nil {
-		return c.end(notCanceled(err))
+		return c.End(notCanceled(err))
 	}
-	m.warnOfStrangers(log)
-	left := m.putBackLeft(passed, log)
+	left := m.PutBackLeft(passed, log)
 	named := &selection{Scanner: found}
 	named.take(file, log)
 	begun := false
 	defer func() {
 		if !begun { // no other process would
-			recovered(log, m.writer.Restore(nil, false))
+			m.PutBackLeft(false, log)
 		}
 	}()
 	throttles := f.subscribe(log)
-	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, throttles, log)
+	a, err := newAgent(g, m.Dir, m.Tree, k.Over(found), file, throttles, log)
 	if err != nil {
-		return c.end(err)
+		return c.End(err)
 	}
-	recorded := throttles.periods(cluster.over(found))
+	recorded := periodsOf(throttles, k.Over(found))
 	recorded.Watch = f.watchAll(a)
-	m.writer.Tasks, a.Writer, a.Successor = a.Tasks, noted{m.writer, recorded}, g.successor(log)
-	m.watchQuotas(a, log)
-	if err := m.inherit(c.ctx, g, a, passed, left, log); err != nil {
-		return c.end(err)
+	giveWriter(a, m, recorded, log)
+	if err := m.Inherit(c.Agent, a, passed, left, log); err != nil {
+		return c.End(err)
 	}
 	heart := g.heart(log)
 	defer heart.Close()
 	a.Beat = heart.Beat
-	cluster.serve(a)
-	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.tree, cluster.over(found), throttles, log)
-	r := reporter{a, cluster, resizes, features.Sight(m.tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
+	k.Serve(a)
+	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.Tree, k.Over(found), throttles, log)
+	r := reporter{a, k, resizes, features.Sight(m.Tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
 		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(m, a, log), g.flags()}
-	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
+	address, err := f.listenFor(c, g, r, g.dryRun(a, m.Journal.Entries), recorded)
 	if err != nil {
-		return c.end(err)
+		return c.End(err)
 	}
-	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Node().Policy)
-	c.start(append(measured.services(), service{"nri", serveNRI(resizes)}, service{"record", r.flight.Run}, service{"receipts", r.receipts.Run}, service{"configuration", func(ctx context.Context) error {
-		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
-	}})...)
+	log.Info("running", "version", version, "cgroup", m.Tree.Version().String(), "listen", address, "policy", file.Node().Policy)
+	f.startBeside(c, r, loaded, log)
 	begun = true
 	slim.Start()
 	ready(log)
-	return c.end(a.Run(c.ctx))
+	return c.End(a.Run(c.Agent))
+}
+
+// giveWriter gives an agent the node's writer.
+func giveWriter(a *agent.Agent, m *node.Node, recorded *recorder.Periods, log *slog.Logger) {
+	for _, note := range m.Strangers() {
+		log.Warn(note)
+	}
+	m.Writer.Tasks, a.Writer, a.Successor = a.Tasks, noted{m.Writer, recorded}, m.Successor(log)
+	if err := m.WatchQuotas(); err != nil {
+		log.Warn("owners' writes that a refill undoes are seen only where the limit is declared", "error", err)
+		return
+	}
+	a.Undone, a.Refillable = m.Writer.Undone, m.Writer.ExpectRefills
+}
+
+// startBeside starts what works beside an agent that is about to take its first turn.
+func (f *runFlags) startBeside(c *services.Group, r reporter, loaded follow.Stamp, log *slog.Logger) {
+	c.Start("waits", r.meters.Waits.Run)
+	c.Start("requests", r.meters.Requests.Run)
+	c.Start("nri", serveNRI(r.resizes))
+	c.Start("record", r.flight.Run)
+	c.Start("receipts", r.receipts.Run)
+	c.Start("configuration", func(ctx context.Context) error {
+		return f.follow(ctx, r.Turns(), loaded, configure(r.Agent, r.named, r.cluster, log))
+	})
+}
+
+// subscribe loads the programs that report throttles, unless --poll was given.
+func (f *runFlags) subscribe(log *slog.Logger) host.Throttles {
+	if f.polls {
+		return host.Throttles{Why: "--poll was given"}
+	}
+	return host.Subscribe(probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead}, log)
 }
 
 // listenFor opens the agent's sockets, and starts the process that serves the network, whose address it returns.
-func (f *runFlags) listenFor(c *services, g *globals, r reporter, plan web.DryRun, recorded web.Periods) (address string, err error) {
+func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web.DryRun, recorded web.Periods) (address string, err error) {
 	if _, err := report.ParseDetail(f.metrics); err != nil {
 		return "", withHint(misusef("--metrics: %v", err), metricsHelp)
 	}
-	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.stateDir, web.ControlSocket), Read: f.read, Now: time.Now,
-		Log: c.log, Plan: plan, Periods: recorded})
+	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.StateDir, web.ControlSocket), Read: f.read, Now: time.Now,
+		Log: c.Log, Plan: plan, Periods: recorded})
 	if err != nil {
 		return "", err
 	}
-	c.start(service{"sockets", server.Serve})
-	network, address, err := startChild(f.listen, f.metrics, f.read, c.log)
+	c.Start("sockets", server.Serve)
+	network, address, err := startChild(f.listen, f.metrics, f.read, c.Log)
 	if err == nil {
-		c.start(service{"network", network.run})
+		c.Start("network", network.run)
 	}
 	return address, err
 }
 
 // takeOver takes the lock, with --stand-by when the agent that has it ends.
-func (f *runFlags) takeOver(ctx context.Context, g *globals, m *machine, k *cluster, log *slog.Logger) (passed bool, err error) {
+func (f *runFlags) takeOver(ctx context.Context, g *globals, m *node.Node, k *cluster.Cluster, log *slog.Logger) (passed bool, err error) {
 	if !f.standBy {
-		return false, m.takeLock(g)
+		return false, m.TakeLock()
 	}
-	return m.standBy(ctx, g, f.read, k.ready, log)
+	return m.StandBy(ctx, f.read, k.Ready, log)
 }
 
 // ready notifies the service manager that started the agent that it manages its containers (sd_notify(3)); without one it
@@ -279,8 +274,8 @@ func notCanceled(err error) error {
 
 // newAgent makes an agent on a tree; its writer is the caller's to set.
 func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discoverer, file *config.File,
-	source throttleSource, log *slog.Logger) (*agent.Agent, error) {
-	pauses, err := pauses.Load(g.stateDir)
+	source host.Throttles, log *slog.Logger) (*agent.Agent, error) {
+	pauses, err := pauses.Load(g.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -289,27 +284,50 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	if err != nil {
 		return nil, err
 	}
-	can, tasks := kernelFeatures(dir, source.events != nil), &task.Kernel{}
+	can, tasks := kernelFeatures(dir, source.Events != nil), &task.Kernel{}
 	switch f := can.Get(cgroup.FeatureRefill); {
-	case source.events == nil || !can.Has(cgroup.FeatureBurst):
+	case source.Events == nil || !can.Has(cgroup.FeatureBurst):
 	case !doctor.Refills(can):
 		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why", f.Detail)
 	case f.State == cgroup.Unknown:
 		log.Info("could not test whether rewriting the burst refills the group; assuming that it does", "why", f.Detail)
 	}
-	return agent.New(agent.Options{
+	o := agent.Options{
 		Tree: tree, Discover: found, Host: host.Host{Host: machine, Tree: tree}, Pauses: pauses, Clock: time.Now, Log: log,
-		Switch: killswitch.In(g.stateDir), Rules: rules(can, tree),
+		Switch: killswitch.In(g.StateDir), Rules: rules(can, tree),
 		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
-		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
+		Polling: source.Why, Missing: source.Missing, Uncounted: source.Uncounted,
 		Strategy: file.Node(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
-	}), nil
+	}
+	if source.Events != nil {
+		o.Events = source.Events
+	}
+	return agent.New(o), nil
+}
+
+// kernelFeatures are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
+// only to an agent with throttle events.
+func kernelFeatures(dir *cgroup.Dir, subscribed bool) cgroup.Features {
+	host := thisHost()
+	host.Quick = !subscribed
+	return cgroup.Probe(dir, host)
+}
+
+// rules are what the policy must know of this kernel. Where it was not possible to try a refill, as on a machine too
+// busy for that, it is taken for what each mainline kernel with the burst does (tg_set_cfs_bandwidth, since 5.14).
+func rules(found cgroup.Features, tree *cgroup.Tree) policy.Rules {
+	return policy.Rules{
+		Burst:           found.Has(cgroup.FeatureBurst),
+		BurstAboveQuota: found.Has(cgroup.FeatureAboveQuota),
+		Nested:          tree.Version() == cgroup.V1,
+		Refill:          doctor.Refills(found),
+	}
 }
 
 // configure passes a new configuration to the scanner and to the agent.
-func configure(a *agent.Agent, named *selection, cluster *cluster, log *slog.Logger) func(*config.File, error) {
+func configure(a *agent.Agent, named *selection, k *cluster.Cluster, log *slog.Logger) func(*config.File, error) {
 	return func(file *config.File, err error) {
-		cluster.note(err)
+		k.Note(err)
 		if err != nil {
 			for _, one := range faults(err) {
 				log.Error("the configuration is not good, the last good one stays in force", "error", one)
@@ -320,7 +338,7 @@ func configure(a *agent.Agent, named *selection, cluster *cluster, log *slog.Log
 		log.Info("configuration loaded", "policy", file.Node().Policy)
 		named.take(file, log)
 		a.Reserve(file.Reserve())
-		a.Configure(cluster.configure(file), nil)
+		a.Configure(k.Configure(file), nil)
 	}
 }
 
@@ -331,56 +349,4 @@ func faults(err error) []error {
 		return all.Unwrap()
 	}
 	return []error{err}
-}
-
-// recovered says what an agent that died left behind.
-func recovered(log *slog.Logger, results []plan.Result) {
-	for _, r := range results {
-		log.Info("left behind by an agent that did not stop in order", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob,
-			"outcome", r.Outcome, "in_force", r.InForce, "error", r.Err)
-	}
-}
-
-// service runs beside the agent until its context ends.
-type service struct {
-	name string
-	run  func(context.Context) error
-}
-
-// services run beside the agent. They outlive the agent's last turn, in which it puts everything back, and end after it. A
-// service that fails ends the agent.
-type services struct {
-	ctx    context.Context // the agent's
-	stop   context.CancelFunc
-	beside context.Context // the services'
-	leave  context.CancelFunc
-	log    *slog.Logger
-	group  errgroup.Group
-}
-
-func newServices(ctx context.Context, log *slog.Logger) *services {
-	s := &services{log: log}
-	s.ctx, s.stop = context.WithCancel(ctx)
-	s.beside, s.leave = context.WithCancel(context.WithoutCancel(ctx))
-	return s
-}
-
-func (s *services) start(list ...service) {
-	for _, one := range list {
-		s.group.Go(func() error {
-			err := one.run(s.beside)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", one.name, err)
-				s.log.Error("a part of the agent failed", "error", err)
-				s.stop()
-			}
-			return err
-		})
-	}
-}
-
-// end ends the services after the agent, and returns what went wrong first with any of them.
-func (s *services) end(err error) error {
-	s.leave()
-	return errors.Join(err, s.group.Wait())
 }

@@ -59,7 +59,7 @@ func schedLoad(g *globals) *cobra.Command {
 			signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
 			signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
-			return loader.Keep(g.stateDir, o, most, signals, cmd.OutOrStdout())
+			return loader.Keep(g.StateDir, o, most, signals, cmd.OutOrStdout())
 		},
 	}
 	mostFlag(cmd, &most)
@@ -92,7 +92,7 @@ func schedSwap(g *globals) *cobra.Command {
 				return err
 			}
 			bar := progress.Start(bars(cmd), "replacing", 0)
-			s, err := loader.Swap(g.stateDir, data, most)
+			s, err := loader.Swap(g.StateDir, data, most)
 			bar.Stop()
 			if err != nil {
 				return err
@@ -112,7 +112,7 @@ func schedUnload(g *globals) *cobra.Command {
 		Example: "  plimsoll sched unload",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := loader.Unload(g.stateDir)
+			s, err := loader.Unload(g.StateDir)
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func schedStatus(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := schedReport{Schema: schedSchema}
 			var err error
-			if r.Status, err = loader.Status(g.stateDir); errors.Is(err, loader.ErrNotLoaded) {
+			if r.Status, err = loader.Status(g.StateDir); errors.Is(err, loader.ErrNotLoaded) {
 				r.Status.State, err = scx.ReadState()
 			}
 			if err != nil {

@@ -16,7 +16,7 @@ func TestRefusedSchedulerLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, scxtest.Refuse(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := node{state: filepath.Join(t.TempDir(), "state")}
+	n := testNode{state: filepath.Join(t.TempDir(), "state")}
 	if out, _, err := n.run("sched", "load", file); err == nil {
 		t.Fatalf("loaded: %s", out)
 	}

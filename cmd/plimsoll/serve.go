@@ -68,7 +68,7 @@ suffices. /healthz and /readyz are open, and say no more than ok. Without --tls-
 			ctx, stop := untilAsked(cmd)
 			defer stop()
 			if f.agent == "" {
-				f.agent = filepath.Join(g.stateDir, web.ReadSocket)
+				f.agent = filepath.Join(g.StateDir, web.ReadSocket)
 			}
 			return f.serve(ctx, os.Stdin, cmd.OutOrStdout(), log)
 		},

@@ -199,7 +199,7 @@ func startChild(listen, detail string, at web.ReadAccess, log *slog.Logger) (c *
 // resolveRead completes the flags of the socket for readers.
 func (f *runFlags) resolveRead(g *globals) error {
 	if f.read.Socket == "" {
-		f.read.Socket = filepath.Join(g.stateDir, web.ReadSocket)
+		f.read.Socket = filepath.Join(g.StateDir, web.ReadSocket)
 	}
 	switch f.read.Group = unprivileged; {
 	case f.readGroup == "" && f.listen == "":

@@ -33,7 +33,7 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 	cgrouptest.Pin(t, cpu, web.Start(forks))
 	neighbour := batch.Start(forks)
 	cgrouptest.Pin(t, siblings[cpu], neighbour)
-	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 
 	d, found := n.diagnose(t, top.Path+"/*")
 	w, b := found["web"], found["batch"]

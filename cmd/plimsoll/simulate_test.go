@@ -41,7 +41,7 @@ func pulses(name string, share float64, first, n int) trace.Series {
 
 func command(t *testing.T, args ...string) string {
 	t.Helper()
-	out, stderr, err := node{}.run(args...)
+	out, stderr, err := testNode{}.run(args...)
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, stderr)
 	}
@@ -184,7 +184,7 @@ func TestSimulateRefuses(t *testing.T) {
 		"normal": {`unknown command "normal"`, "plimsoll simulate"},
 		"":       {"what demand", "pareto"},
 	} {
-		out, stderr, err := node{}.run(append([]string{"simulate"}, strings.Fields(args)...)...)
+		out, stderr, err := testNode{}.run(append([]string{"simulate"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || strings.Contains(out, "P(WCET") {
 			t.Errorf("%s: stderr %q, error %v; want %q and the hint %q", args, stderr, err, want.err, want.hint)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/hint"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
@@ -82,7 +83,7 @@ func (f *snapshotFlags) run(ctx context.Context, stdout, notes io.Writer) error 
 		return err
 	}
 	fmt.Fprintf(notes, "%s: %s\n", report.Printable(name), holds(s))
-	fmt.Fprintf(notes, "plimsoll: hint: `plimsoll serve --from %s` shows it, on any machine\n", word(name))
+	fmt.Fprintf(notes, "plimsoll: hint: `plimsoll serve --from %s` shows it, on any machine\n", hint.Word(name))
 	return nil
 }
 

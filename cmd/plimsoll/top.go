@@ -101,7 +101,7 @@ func (g *globals) topSource() *nodeSource {
 	}
 	agent := web.Dial(g.readSocket())
 	s := &nodeSource{g: g, agent: agent, watch: web.Watch(agent, host, time.Now, slog.New(slog.DiscardHandler))}
-	if dir, tree, err := g.openTree(); err == nil {
+	if dir, tree, err := g.OpenTree(); err == nil {
 		s.dir, s.tree = dir, tree
 	}
 	return s
@@ -110,8 +110,8 @@ func (g *globals) topSource() *nodeSource {
 // readSocket is where the state is read. In the chart's pod the socket for readers is in another folder; the control socket
 // answers root there.
 func (g *globals) readSocket() string {
-	name := filepath.Join(g.stateDir, web.ReadSocket)
-	if control := filepath.Join(g.stateDir, web.ControlSocket); !there(name) && there(control) {
+	name := filepath.Join(g.StateDir, web.ReadSocket)
+	if control := filepath.Join(g.StateDir, web.ControlSocket); !there(name) && there(control) {
 		return control
 	}
 	return name

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ func waitCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			return awaitDaemonSet(ctx, func(ctx context.Context) (kube.DaemonSet, error) {
+			return kube.AwaitDaemonSet(ctx, func(ctx context.Context) (kube.DaemonSet, error) {
 				return api.DaemonSet(ctx, namespace, daemonSet)
 			}, time.Second)
 		},
@@ -46,23 +45,4 @@ func waitCommand() *cobra.Command {
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "a kubeconfig file; without one, the cluster in which this is a pod")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long")
 	return cmd
-}
-
-// awaitDaemonSet waits until every pod of a DaemonSet is ready. It also waits for an API server that does not answer.
-func awaitDaemonSet(ctx context.Context, ask func(context.Context) (kube.DaemonSet, error), every time.Duration) error {
-	for {
-		d, err := ask(ctx)
-		if err == nil && d.Done() {
-			return nil
-		}
-		if err == nil {
-			err = fmt.Errorf("ready on %d of %d nodes", d.Ready, d.Desired)
-		}
-		select {
-		case <-ctx.Done():
-			return withHint(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
-				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall --no-hooks` goes on all the same")
-		case <-time.After(every):
-		}
-	}
 }

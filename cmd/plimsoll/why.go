@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/hint"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/top/screen"
@@ -67,7 +68,7 @@ func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose st
 		}
 		node := nodes[r.ID]
 		r.ID = strings.TrimPrefix(r.ID, node+":") // as its agent knows it
-		text := why.Paragraph(v, r, "`"+diagnose+" "+word(r.Name)+"`")
+		text := why.Paragraph(v, r, "`"+diagnose+" "+hint.Word(r.Name)+"`")
 		if node != "" {
 			text = "Node " + report.Printable(node) + ": " + strings.ReplaceAll(text, "`plimsoll ", "`"+program(node)+" ")
 		}

@@ -89,7 +89,7 @@ func rules() map[string]rule {
 		// what the demo and the labs measure: a real service beside a real agent
 		"internal/experiment": {imports: and(values, "cgroup", "figure", "hint", "load", "probe", "report", "sample", "sysfs", "web")},
 
-		"internal/host":       {imports: []string{"bandwidth", "cgroup", "cpu", "probe", "report", "schedext/loader", "sysfs"}},
+		"internal/host":       {imports: []string{"bandwidth", "cgroup", "cpu", "hint", "probe", "report", "schedext/loader", "sysfs"}},
 		"internal/killswitch": {},
 		"internal/slim":       {},
 
@@ -106,7 +106,7 @@ func rules() map[string]rule {
 		"internal/config/follow":        {},
 		"internal/discover/kube/fanout": {imports: []string{"discover/kube", "report"}},
 		"internal/discover/index":       {imports: and(values, "cgroup", "config", "hint", "report")},
-		"internal/discover/kube":        {imports: and(values, "config", "discover/cgroupfs", "printable", "ratelimit"), kube: true},
+		"internal/discover/kube":        {imports: and(values, "config", "discover/cgroupfs", "hint", "printable", "ratelimit"), kube: true},
 		"internal/observe":              {imports: and(values, "cgroup", "policy", "sample")},
 		"internal/schedext":             {imports: and(values, "policy", "report")},
 		"internal/schedext/loader":      {imports: []string{"cpu", "hint", "probe", "report", "schedext", "scx", "web"}},
@@ -116,6 +116,9 @@ func rules() map[string]rule {
 		"internal/risk":                 {imports: and(values, "loadline/noderisk", "policy", "report")},
 		"internal/record":               {imports: and(values, "ledger", "observe", "policy", "receipt", "report")},
 		"internal/agent":                {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "preempt", "record", "report", "reserve", "risk", "schedext")},
+		"internal/node":                 {imports: and(values, "apply", "cgroup", "config", "discover/cgroupfs", "hint", "journal", "journal/leftover", "lock", "sysfs", "task", "web")},
+		"internal/services":             {},
+		"internal/cluster":              {imports: and(values, "agent", "config", "discover/kube", "report")},
 		"internal/agent/dryrun":         {imports: and(values, "agent", "journal")},
 		"internal/nri":                  {imports: []string{"cpu"}},
 		"internal/web":                  {imports: and(values, "history", "printable", "report", "view")},

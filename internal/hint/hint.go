@@ -10,6 +10,7 @@ package hint
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // advised is an error with advice.
@@ -60,4 +61,12 @@ func Misusef(format string, args ...any) error { return Misuse(fmt.Errorf(format
 func Misused(err error) bool {
 	var m misuse
 	return errors.As(err, &m)
+}
+
+// Word spells an argument for a shell.
+func Word(arg string) string {
+	if strings.Trim(arg, "/-_.:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }

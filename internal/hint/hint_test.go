@@ -24,3 +24,11 @@ func TestHint(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestWord(t *testing.T) {
+	for arg, want := range map[string]string{"/lab/web-1.service": "/lab/web-1.service", "/lab/a b": "'/lab/a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
+		if got := Word(arg); got != want {
+			t.Errorf("%q is spelled %s, want %s", arg, got, want)
+		}
+	}
+}

@@ -1,11 +1,15 @@
 package cgroupfs
 
 import (
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/workload"
 )
@@ -18,6 +22,12 @@ type Sources struct {
 	Bundles []string // patterns of the OCI config.json
 	Storage []string // containers.json of containers/storage (Podman, CRI-O)
 	Systemd *Systemd // nil where systemd does not run
+}
+
+// OfHost discovers the containers of this host as a configuration says, and looks up what their runtimes say of them. root is
+// where the control groups are mounted; "" watches nothing.
+func OfHost(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger) (*Scanner, error) {
+	return New(tree, root, Options{Resolver: file, Sources: HostSources("/"), Log: log, Now: time.Now})
 }
 
 // HostSources are the places of an ordinary installation below root: "/", or where the host's root is mounted.

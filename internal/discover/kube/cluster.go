@@ -9,6 +9,9 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"time"
+
+	"plimsoll/internal/hint"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -226,4 +229,23 @@ func (c *Cluster) Exec(ctx context.Context, a AgentPod, command ...string) ([]by
 		return nil, fmt.Errorf("exec: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+// AwaitDaemonSet waits until every pod of a DaemonSet is ready. It also waits for an API server that does not answer.
+func AwaitDaemonSet(ctx context.Context, ask func(context.Context) (DaemonSet, error), every time.Duration) error {
+	for {
+		d, err := ask(ctx)
+		if err == nil && d.Done() {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("ready on %d of %d nodes", d.Ready, d.Desired)
+		}
+		select {
+		case <-ctx.Done():
+			return hint.With(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
+				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall --no-hooks` goes on all the same")
+		case <-time.After(every):
+		}
+	}
 }

@@ -1,0 +1,131 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/lock"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/web"
+)
+
+// readyEvery is how often a standby agent checks whether it may take over.
+const readyEvery = 50 * time.Millisecond
+
+// StandBy takes the lock, or waits for the end of the agent that has it. passed says that the writes of that agent are left
+// to this one. It waits for the handover only when ready: an agent that knows no pods yet would restore them.
+func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() error, log *slog.Logger) (passed bool, err error) {
+	if err := n.TakeLock(); !AnotherRuns(err) {
+		return false, err
+	}
+	log.Info("another agent runs here: standing by until it ends")
+	var inLine atomic.Bool
+	waiting, end := context.WithCancel(ctx)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		wrong := web.Waiting(waiting, read, func() error {
+			if err := ready(); err != nil || inLine.Load() {
+				return err
+			}
+			return errors.New("another agent stands by already")
+		}, log)
+		if wrong != nil { // the socket may be that of the agent that runs
+			log.Warn("no client can see whether this agent stands by", "error", wrong)
+		}
+	}()
+	defer func() {
+		end()
+		<-served // the socket is free
+	}()
+	for ready() != nil {
+		if err := n.TakeLock(); !AnotherRuns(err) {
+			return false, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(readyEvery):
+		}
+	}
+	line, err := lock.WaitForHandover(ctx, n.StateDir)
+	if err != nil {
+		return false, err
+	}
+	inLine.Store(true)
+	n.Lock, passed, err = line.Take(ctx, n.place())
+	return passed, err
+}
+
+// takeOverTimeout is how long a command leaves the lock to a successor. A successor tries to take it every 10 ms.
+const takeOverTimeout = 2 * time.Second
+
+// TakeUnusedLock takes the lock where no agent runs and no successor takes over. A successor that does not take over in
+// time, such as a stopped process, is ignored: no other process would restore the limits.
+func (n *Node) TakeUnusedLock() error {
+	for end := time.Now().Add(takeOverTimeout); ; time.Sleep(readyEvery) {
+		if err := n.TakeLock(); err != nil {
+			return err
+		}
+		waits, err := lock.SuccessorWaits(n.StateDir)
+		if err != nil || !waits || time.Now().After(end) {
+			return err
+		}
+		if err := n.Lock.Release(); err != nil {
+			return err
+		}
+		n.Lock = nil
+	}
+}
+
+// AnotherRuns says whether it was an agent that kept the lock from being taken.
+func AnotherRuns(err error) bool {
+	var locked *lock.TakenError
+	return errors.As(err, &locked) && !locked.Stranger
+}
+
+// PutBackLeft restores what a dead agent left behind, before anything that takes its time: an agent that is killed again
+// right after its start has done this much. Where the writes were passed on, Inherit takes them over.
+func (n *Node) PutBackLeft(passed bool, log *slog.Logger) []plan.Result {
+	if passed {
+		return nil
+	}
+	results := n.Writer.Restore(nil, false)
+	for _, r := range results {
+		log.Info("left behind by an agent that did not stop in order", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob,
+			"outcome", r.Outcome, "in_force", r.InForce, "error", r.Err)
+	}
+	return results
+}
+
+// Heir is an agent that goes on with what another one has written.
+type Heir interface {
+	Adopt(entries []journal.Entry)
+	Recovered(results []plan.Result)
+}
+
+// Inherit takes over the journal's entries after a handover. left is what came of those that were restored.
+func (n *Node) Inherit(ctx context.Context, a Heir, passed bool, left []plan.Result, log *slog.Logger) error {
+	if passed && ctx.Err() == nil {
+		a.Adopt(n.Journal.Entries())
+	} else {
+		results := n.PutBackLeft(false, log) // what was passed on in the moment of our end, or refused a moment ago
+		a.Recovered(append(left, results...))
+	}
+	return lock.EndHandover(n.StateDir)
+}
+
+// Successor says at the end of an agent whether another one takes over. When in doubt, none does.
+func (d Dirs) Successor(log *slog.Logger) func() bool {
+	return func() bool {
+		passed, err := lock.HandOver(d.StateDir)
+		if err != nil {
+			log.Warn("another agent cannot take over", "error", err)
+		}
+		return passed
+	}
+}
