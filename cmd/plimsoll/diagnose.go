@@ -90,11 +90,13 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		return withHint(err, probe.Explain(err))
 	}
 	defer o.Close()
-	requests, err := f.openRequests(tree, subjects)
-	if err != nil {
-		return withHint(err, probe.Explain(err))
+	var requests *meter.Requests // nil: not measured
+	if f.requests {
+		if requests, err = meter.RequestsOf(tree, subjects); err != nil {
+			return withHint(err, probe.Explain(err))
+		}
+		defer requests.Close()
 	}
-	defer requests.Close()
 	for {
 		d, err := f.window(ctx, cmd, o, requests)
 		if err != nil {
@@ -128,21 +130,6 @@ func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.
 		return d, err
 	}
 	return d, requests.Describe(d.Containers, time.Now())
-}
-
-// openRequests is nil where requests are not measured.
-func (f diagnoseFlags) openRequests(tree *cgroup.Tree, subjects []report.Container) (*meter.Requests, error) {
-	if !f.requests {
-		return nil, nil
-	}
-	requests, err := meter.OpenRequests(nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(requests.FollowContainers(tree, subjects), requests.Start()); err != nil {
-		return nil, errors.Join(err, requests.Close())
-	}
-	return requests, nil
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/golden"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/view"
 )
@@ -38,8 +39,8 @@ func documents() []document {
 		{"plimsoll diagnose", report.DiagnosisSchema, report.Diagnosis{}},
 		{"plimsoll doctor", doctor.Schema, doctor.Report{}},
 		{"plimsoll demo", experiment.Schema, experiment.Result{}},
-		{"plimsoll sched status", schedSchema, schedReport{}},
-		{"plimsoll sched check", schedSchema, schedFindings{}},
+		{"plimsoll sched status", loader.Schema, loader.Report{}},
+		{"plimsoll sched check", loader.Schema, loader.Findings{}},
 		{"kubectl plimsoll", report.ClusterSchema, report.Cluster[report.Status]{}},
 		{"GET /api/v1/view", view.Schema, view.View{}},
 		{"GET /api/v1/container", "", view.Detail{}},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -98,7 +97,7 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 	}
 	o := a.DryRunOptions()
 	o.Tree, o.Host, o.Log = tree, a.Host, log
-	left, err := g.left()
+	left, err := journal.Left(g.StateDir)
 	if err != nil {
 		log.Warn("what another agent has written counts as its owner's", "error", err)
 	}
@@ -106,22 +105,6 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 	p = report.NewPlan(changes, leftOut(tree, found, file, len(changes) == 0)...)
 	p.Names = found.NamesOf(changes)
 	return p, err
-}
-
-// left is what an agent has written that runs, or that was killed.
-func (g *globals) left() ([]journal.Entry, error) {
-	state, err := journal.Load(g.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	boot, err := journal.BootID()
-	if err != nil {
-		return nil, fmt.Errorf("read the boot ID: %w", err)
-	}
-	if state.BootID != boot {
-		return nil, nil // its groups are gone
-	}
-	return state.Entries, nil
 }
 
 // dryRun makes a dry run beside a running agent.

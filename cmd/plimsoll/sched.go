@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,9 +14,6 @@ import (
 	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/scx"
 )
-
-// schedSchema names the format of `plimsoll sched status --json` and of `plimsoll sched check --json`.
-const schedSchema = "plimsoll.sched/v1"
 
 func schedCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
@@ -112,44 +107,14 @@ func schedUnload(g *globals) *cobra.Command {
 		Example: "  plimsoll sched unload",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := loader.Unload(g.StateDir)
+			s, err := loader.Unload(g.StateDir, askTimeout)
 			if err != nil {
 				return err
 			}
-			for end := time.Now().Add(askTimeout); ; time.Sleep(20 * time.Millisecond) {
-				now, err := scx.ReadState()
-				if err != nil {
-					return err
-				}
-				if now.Ops != s.Ops || now.Enabled != s.Enabled {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s is taken out\n", s.Ops)
-					return nil
-				}
-				if time.Now().After(end) {
-					return fmt.Errorf("%s is still %s after %v", s.Ops, now.State, askTimeout)
-				}
-			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is taken out\n", s.Ops)
+			return err
 		},
 	}
-}
-
-// schedReport is `plimsoll sched status`.
-type schedReport struct {
-	Schema string `json:"schema"`
-	scx.Status
-}
-
-// Text writes it for people.
-func (r schedReport) Text(w io.Writer) error {
-	line := fmt.Sprintf("sched_ext: %s", r.State.State)
-	if r.Ops != "" {
-		line += ": " + r.Ops
-	}
-	if r.PID != 0 {
-		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), loader.Stall(r.Stall), r.Tries)
-	}
-	_, err := fmt.Fprintln(w, line)
-	return err
 }
 
 func schedStatus(g *globals) *cobra.Command {
@@ -160,11 +125,7 @@ func schedStatus(g *globals) *cobra.Command {
 		Example: "  plimsoll sched status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := schedReport{Schema: schedSchema}
-			var err error
-			if r.Status, err = loader.Status(g.StateDir); errors.Is(err, loader.ErrNotLoaded) {
-				r.Status.State, err = scx.ReadState()
-			}
+			r, err := loader.InForce(g.StateDir)
 			if err != nil {
 				return err
 			}
@@ -187,37 +148,13 @@ func schedCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := schedFindings{Schema: schedSchema, Name: o.Name, Findings: scx.Preflight(o)}
+			r := loader.Check(o)
 			if err := show(cmd.OutOrStdout(), r, asJSON); err != nil {
 				return err
 			}
-			if o := (scx.Obstacle{Findings: r.Findings}); o.Any() {
-				return o
-			}
-			return nil
+			return r.Err()
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-// schedFindings is `plimsoll sched check`.
-type schedFindings struct {
-	Schema   string        `json:"schema"`
-	Name     string        `json:"name"`     // of the scheduler
-	Findings []scx.Finding `json:"findings"` // a check each
-}
-
-// Text writes it for people.
-func (r schedFindings) Text(w io.Writer) error {
-	for _, f := range r.Findings {
-		word := "ok"
-		if !f.OK {
-			word = "NO"
-		}
-		if _, err := fmt.Fprintf(w, "%-11s %s  %s\n", f.Check, word, f.Detail); err != nil {
-			return err
-		}
-	}
-	return nil
 }

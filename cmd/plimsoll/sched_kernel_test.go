@@ -48,7 +48,7 @@ func (s *shipped) scheduler() (name string, pid int) {
 		Schema, State, Ops string
 		PID                int
 	}
-	if err := json.Unmarshal([]byte(s.must("sched", "status", "--json")), &r); err != nil || r.Schema != schedSchema {
+	if err := json.Unmarshal([]byte(s.must("sched", "status", "--json")), &r); err != nil || r.Schema != loader.Schema {
 		s.t.Fatalf("%+v, %v", r, err)
 	}
 	if r.State != "enabled" {

@@ -120,3 +120,24 @@ func TestEntriesDoNotWait(t *testing.T) {
 		t.Errorf("%d entries, %v", len(j.Entries()), err)
 	}
 }
+
+// TestLeft: what an agent of this boot has written, one that runs too, and nothing of an earlier boot.
+func TestLeft(t *testing.T) {
+	now, err := BootID()
+	must(t, err)
+	for boot, want := range map[string]int{now: 1, "another": 0} {
+		dir := t.TempDir()
+		j, err := Open(dir, boot, clock)
+		must(t, err)
+		must(t, j.Claim(claimOf("/a", plan.Quota, "50ms")))
+		left, err := Left(dir)
+		must(t, err)
+		if len(left) != want {
+			t.Errorf("boot %s: %+v, want %d", boot, left, want)
+		}
+		j.Close()
+	}
+	if left, err := Left(t.TempDir()); len(left) != 0 || err != nil {
+		t.Errorf("without a journal: %+v, %v", left, err)
+	}
+}

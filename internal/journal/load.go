@@ -48,6 +48,23 @@ func Load(dir string) (State, error) {
 	return s, nil
 }
 
+// Left is what an agent has written since the machine was started, one that runs or was killed. The groups of an earlier
+// boot are gone.
+func Left(dir string) ([]Entry, error) {
+	state, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := BootID()
+	if err != nil {
+		return nil, fmt.Errorf("read the boot ID: %w", err)
+	}
+	if state.BootID != boot {
+		return nil, nil
+	}
+	return state.Entries, nil
+}
+
 // LoadDisk is Load for any disk.
 func LoadDisk(disk Disk) (State, error) {
 	c, err := read(disk, readers())

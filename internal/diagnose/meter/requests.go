@@ -50,6 +50,18 @@ func OpenRequests(clock requests.Clock) (*Requests, error) {
 	return q, nil
 }
 
+// RequestsOf measures the requests of containers from now on.
+func RequestsOf(tree *cgroup.Tree, list []report.Container) (*Requests, error) {
+	q, err := OpenRequests(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(q.FollowContainers(tree, list), q.Start()); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
 // Close removes the programs.
 func (q *Requests) Close() error {
 	if q == nil {

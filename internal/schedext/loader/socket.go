@@ -121,8 +121,22 @@ func Swap(stateDir string, object []byte, most time.Duration) (scx.Status, error
 	return ask(stateDir, request{Do: doSwap, Object: object, Most: most})
 }
 
-// Unload has the process that loaded a scheduler take it out.
-func Unload(stateDir string) (scx.Status, error) { return ask(stateDir, request{Do: doUnload}) }
+// Unload has the process that loaded a scheduler take it out, and waits until the kernel has done so.
+func Unload(stateDir string, within time.Duration) (scx.Status, error) {
+	s, err := ask(stateDir, request{Do: doUnload})
+	if err != nil {
+		return s, err
+	}
+	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+		now, err := scx.ReadState()
+		if err != nil || now.Ops != s.Ops || now.Enabled != s.Enabled {
+			return s, err
+		}
+		if time.Now().After(end) {
+			return s, fmt.Errorf("%s is still %s after %v", s.Ops, now.State, within)
+		}
+	}
+}
 
 // ask asks the process that loaded a scheduler.
 func ask(stateDir string, q request) (scx.Status, error) {
