@@ -14,7 +14,9 @@ import (
 )
 
 // The format is that of numpy/lib/format.py: a magic string, a version, the length of a header, the header as a Python
-// dictionary padded with blanks, the values.
+// dictionary padded with blanks, the values. The library for it, codeberg.org/sbinet/npyio v0.14, is not for files of
+// others: it panics on a header without a line end, allocates as many bytes as a header claims to have (up to 4 GiB), and
+// does not read format 3.
 const (
 	npyMagic  = "\x93NUMPY"
 	npyAlign  = 64
