@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"plimsoll/internal/printable"
-	"plimsoll/internal/strategy"
 )
 
 // jsonReader reads the text of one key of one object. What it cannot take it notes, and goes on: of two fields the bad
@@ -168,39 +167,6 @@ func (r *jsonReader) wrong(field, want string, raw []byte) {
 	r.reject(field, faultf(hint, "must be %s, not %s", want, got))
 }
 
-// scope is which fields of a strategy a place may have.
-type scope bool
-
-const (
-	ofNode scope = true
-	ofPod  scope = false // without the fields for the whole node
-)
-
-// patch reads the fields of a strategy. A bad field keeps its value of last.
-func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s scope) strategy.Patch {
-	var p strategy.Patch
-	for _, m := range list {
-		if m.null() {
-			continue
-		}
-		at := func(name string) string { return join(field, name) }
-		switch {
-		case m.is("policy"):
-			p.Policy = r.policy(at("policy"), m.value, last.Policy)
-		case m.is("loadLinePercent") && s == ofNode:
-			p.LoadLinePercent = r.loadLine(at("loadLinePercent"), m.value, last.LoadLinePercent)
-		case m.is("receipts") && s == ofNode:
-			p.Receipts = r.receipts(at("receipts"), m.value, last.Receipts)
-		}
-		for _, n := range strategy.Numbers() {
-			if m.is(n.Name) && (s == ofNode || !n.Node) {
-				*n.Of(&p) = r.checked(at(n.Name), m.value, *n.Of(&last), n)
-			}
-		}
-	}
-	return p
-}
-
 // kept is a value that was read and found good, or else what it was before.
 func kept[T any](r *jsonReader, field string, raw []byte, last *T, read func(field string, raw []byte) (T, bool), check func(*T) *fault) *T {
 	v, ok := read(field, raw)
@@ -212,27 +178,4 @@ func kept[T any](r *jsonReader, field string, raw []byte, last *T, read func(fie
 		return last
 	}
 	return &v
-}
-
-func (r *jsonReader) policy(field string, raw []byte, last *strategy.Policy) *strategy.Policy {
-	read := func(field string, raw []byte) (strategy.Policy, bool) {
-		text, ok := r.text(field, raw)
-		return strategy.Policy(printable.Cut(text, longestWord)), ok // no policy is as long
-	}
-	return kept(r, field, raw, last, read, func(p *strategy.Policy) *fault {
-		return checkStrategy(strategy.Patch{Policy: p}, string(*p))
-	})
-}
-
-// checked reads a whole number.
-func (r *jsonReader) checked(field string, raw []byte, last *int64, n strategy.Number) *int64 {
-	return kept(r, field, raw, last, r.integer, func(v *int64) *fault {
-		var p strategy.Patch
-		*n.Of(&p) = v
-		return checkStrategy(p, "")
-	})
-}
-
-func (r *jsonReader) loadLine(field string, raw []byte, last *float64) *float64 {
-	return kept(r, field, raw, last, r.number, func(v *float64) *fault { return checkStrategy(strategy.Patch{LoadLinePercent: v}, "") })
 }

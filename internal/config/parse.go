@@ -10,7 +10,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
 
@@ -33,8 +32,7 @@ func Parse(name string, data []byte) (*File, error) {
 	experimental := false
 	err = r.mapping("", body, fields{
 		{"strategy", r.optional(func(field string, n ast.Node) error {
-			p := &f.strategy.Patch
-			return r.mapping(field, n, append(r.strategy(p), r.threshold(p), r.loadLine(p)))
+			return r.mapping(field, n, r.strategy(&f.strategy.Patch, ofNode))
 		})},
 		{"reserve", r.reserve(f)},
 		{"tenants", r.tenants(&f.tenants)},
@@ -67,35 +65,6 @@ func Parse(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// strategy lists the fields that both the section strategy and an override have.
-func (r reader) strategy(p *strategy.Patch) fields {
-	list := fields{{"policy", r.text(func(text string) *fault {
-		policy := strategy.Policy(text)
-		return setField(&p.Policy, &policy, func() *fault { return checkStrategy(*p, text) })
-	})}}
-	for _, n := range numbers() {
-		list = append(list, entry{n.Name, r.whole(p, n.Of(p))})
-	}
-	return append(list, entry{"receipts", r.receipts(p)})
-}
-
-func (r reader) threshold(p *strategy.Patch) entry {
-	return entry{"sharePoolThresholdPercent", r.whole(p, &p.SharePoolThresholdPercent)}
-}
-
-func (r reader) loadLine(p *strategy.Patch) entry {
-	return entry{"loadLinePercent", r.number(func(value float64) *fault {
-		return setField(&p.LoadLinePercent, &value, func() *fault { return checkStrategy(*p, "") })
-	})}
-}
-
-// whole reads a whole number into one field of the patch.
-func (r reader) whole(p *strategy.Patch, to **int64) read {
-	return r.integer(func(value int64) *fault {
-		return setField(to, &value, func() *fault { return checkStrategy(*p, "") })
-	})
-}
-
 func (r reader) override(field string, n ast.Node) (override, error) {
 	var o override
 	named := false
@@ -105,7 +74,7 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 			o.cgroup = glob
 			return checkGlob(glob)
 		})(field, n)
-	}}}, r.strategy(&o.strategy)...)
+	}}}, r.strategy(&o.strategy, ofGroup)...)
 	list = append(list,
 		entry{"request", r.quantity(func(cpus float64) { o.request = &cpus })},
 		entry{"class", r.text(func(text string) *fault {
@@ -113,8 +82,7 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 			o.class = &class
 			return checkClass(text)
 		})},
-		entry{"exclusive", r.exclusive(func(e workload.Exclusive) { o.exclusive = &e })},
-		entry{"sharePoolThresholdPercent", r.nodeOnly}, entry{"loadLinePercent", r.nodeOnly})
+		entry{"exclusive", r.exclusive(func(e workload.Exclusive) { o.exclusive = &e })})
 	err := r.mapping(field, n, list)
 	if _, ok := n.(*ast.MappingNode); ok && !named {
 		err = errors.Join(err, faultf(`such as cgroup: "/lab/*"`, "missing").at(r.name, line(n), field+".cgroup"))

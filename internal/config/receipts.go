@@ -33,7 +33,7 @@ func (r reader) receipts(p *strategy.Patch) read {
 	}
 }
 
-func (r *jsonReader) receipts(field string, raw []byte, last *float64) *float64 {
+func (r *jsonReader) receipts(field string, raw []byte, to, last *strategy.Patch) {
 	read := func(field string, raw []byte) (float64, bool) {
 		text, ok := r.text(field, raw)
 		if !ok {
@@ -45,7 +45,9 @@ func (r *jsonReader) receipts(field string, raw []byte, last *float64) *float64 
 		}
 		return part, bad == nil
 	}
-	return kept(r, field, raw, last, read, func(v *float64) *fault { return checkStrategy(strategy.Patch{Receipts: v}, "") })
+	to.Receipts = kept(r, field, raw, last.Receipts, read, func(v *float64) *fault {
+		return checkStrategy(strategy.Patch{Receipts: v}, "")
+	})
 }
 
 // parsePart reads a part of a whole in percent, with its sign. 0 needs none.
