@@ -102,31 +102,3 @@ func turns(ctx context.Context) <-chan struct{} {
 	}()
 	return taken
 }
-
-// TestCheckConfig: all errors are listed at once, and a run without a file to check is an error.
-func TestCheckConfig(t *testing.T) {
-	write := func(text string) string {
-		t.Helper()
-		file := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	good, bad := write("strategy: {policy: auto}\n"), write("strategy:\n  policy: on\n  cpuBurstPercent: -1\n")
-	stdout, _, err := (testNode{}).run("run", "--check-config", "--config", good)
-	if err != nil || stdout != good+": the configuration is good\n" {
-		t.Errorf("a good file: %q, %v", stdout, err)
-	}
-	stdout, stderr, err := (testNode{}).run("run", "--check-config", "--config", bad)
-	for _, want := range []string{bad + ":2: strategy.policy: ", "\n" + bad + ":3: strategy.cpuBurstPercent: -1 is outside 0..10000"} {
-		if exitCode(err) != exitFailed || stdout != "" || !strings.Contains(stderr, want) {
-			t.Errorf("%q, %q, %v; want %q", stdout, stderr, err, want)
-		}
-	}
-	for _, args := range [][]string{{"run", "--check-config"}, {"run", "--check-config", "--policy", "auto"}} {
-		if stdout, stderr, err := (testNode{}).run(args...); err == nil || exitCode(err) != exitMisused || stdout != "" || !strings.Contains(stderr, "hint: plimsoll run --check-config --config") {
-			t.Errorf("%q: %q, %q, %v", args, stdout, stderr, err)
-		}
-	}
-}

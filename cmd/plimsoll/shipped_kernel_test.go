@@ -50,6 +50,10 @@ var build = sync.OnceValues(func() (string, error) {
 var built struct{ dir string }
 
 func TestMain(m *testing.M) {
+	if calledAsProgram() {
+		main()
+		os.Exit(0)
+	}
 	if program := os.Getenv(baselineVar); program != "" {
 		fmt.Fprintln(os.Stderr, becomeBaseline(program))
 		os.Exit(1)
