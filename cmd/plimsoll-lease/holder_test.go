@@ -25,11 +25,12 @@ func TestHolderOfTheLock(t *testing.T) {
 		locked *lock.TakenError
 		want   lease.Holder
 	}{
-		"nobody":                    {nil, lease.Holder{}},
-		"a stranger":                {&stranger, lease.Holder{}},
-		"one that cannot be seen":   {&unseen, lease.Holder{}},
-		"an agent":                  {&agent, lease.Holder{Process: lease.Process{PID: 7, Start: 70}, Ours: true}},
-		"an agent of other's state": {&lock.TakenError{Process: lock.Process{PID: 7}, Start: 70}, lease.Holder{Process: lease.Process{PID: 7, Start: 70}}},
+		"nobody":                  {nil, lease.Holder{}},
+		"a stranger":              {&stranger, lease.Holder{}},
+		"one that cannot be seen": {&unseen, lease.Holder{}},
+		"an agent":                {&agent, lease.Holder{Process: lease.Process{PID: 7, Start: 70}, Ours: true}},
+		"an agent of other's state": {&lock.TakenError{Process: lock.Process{PID: 7}, Start: 70},
+			lease.Holder{Process: lease.Process{PID: 7, Start: 70}}},
 	} {
 		if got := holderOf(c.locked); got != c.want {
 			t.Errorf("%s: %+v, want %+v", what, got, c.want)
@@ -72,7 +73,8 @@ func TestRaisesOfAnotherBootAreOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := journal.Entry{ID: workload.ID{Path: "/a", Inode: 7}, Knob: plan.Quota, Original: "50ms", Min: "50ms", Max: "150ms", Baseline: "50ms"}
+		e := journal.Entry{ID: workload.ID{Path: "/a", Inode: 7}, Knob: plan.Quota, Original: "50ms", Min: "50ms",
+			Max: "150ms", Baseline: "50ms"}
 		if err := errors.Join(j.Claim(e), j.Close()); err != nil {
 			t.Fatal(err)
 		}

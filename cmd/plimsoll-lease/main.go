@@ -1,6 +1,6 @@
-// Command plimsoll-lease puts the limits back when the agent of this machine is dead or hangs. It runs beside the agent,
-// as a container of the same pod or by any supervisor, and is small: it knows nothing but the heartbeat, the lock and the
-// journal. What it does, and when, is said in package lease.
+// Command plimsoll-lease puts the limits back when the agent of this machine is dead or hangs. It runs beside the
+// agent, as a container of the same pod or by any supervisor, and is small: it knows nothing but the heartbeat, the
+// lock and the journal. What it does, and when, is said in package lease.
 package main
 
 import (

@@ -102,7 +102,8 @@ func (g *watcher) restore() {
 	for _, r := range results {
 		if r.Outcome == plan.Refused {
 			refused++
-			g.log.Error("could not be put back", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "in_force", r.InForce, "error", r.Err)
+			g.log.Error("could not be put back", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "in_force",
+				r.InForce, "error", r.Err)
 		}
 	}
 	if err != nil || refused > 0 {

@@ -26,8 +26,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// What a process of this binary becomes: a program with these capabilities and no others, one in the PID namespace that it
-// was made in, or an agent that hangs, with this lock directory, root and state directory.
+// What a process of this binary becomes: a program with these capabilities and no others, one in the PID namespace that
+// it was made in, or an agent that hangs, with this lock directory, root and state directory.
 const (
 	capsVar  = "PLIMSOLL_TEST_CAPS"
 	apartVar = "PLIMSOLL_TEST_APART"
@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if os.Getenv(apartVar) != "" {
-		err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""))
+		err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("proc", "/proc", "proc", 0, ""))
 		fmt.Fprintln(os.Stderr, errors.Join(err, syscall.Exec(os.Args[1], os.Args[1:], os.Environ())))
 		os.Exit(1)
 	}
@@ -70,7 +71,8 @@ func becomeProgram(caps string) error {
 			return err
 		}
 	}
-	return syscall.Exec(os.Args[1], os.Args[1:], slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, capsVar) }))
+	return syscall.Exec(os.Args[1], os.Args[1:], slices.DeleteFunc(os.Environ(),
+		func(v string) bool { return strings.HasPrefix(v, capsVar) }))
 }
 
 // left is what a dead agent has left in a real group.
@@ -86,7 +88,8 @@ func newLeft(t *testing.T) *left {
 	g := cgrouptest.New(t)
 	g.Limit(20 * time.Millisecond)
 	state := t.TempDir()
-	return &left{t, g, lock.Place{Dir: filepath.Join(state, "locks"), Root: filepath.Join(cgrouptest.Root(), g.Tree().Dir("/")), StateDir: state}, state}
+	return &left{t, g, lock.Place{Dir: filepath.Join(state, "locks"),
+		Root: filepath.Join(cgrouptest.Root(), g.Tree().Dir("/")), StateDir: state}, state}
 }
 
 // writes has an agent write a value, and die.
@@ -107,7 +110,8 @@ func (l *left) writes(knob plan.Knob, from, to plan.Value) {
 	}
 	w := apply.New(l.group.Tree(), j, time.Now)
 	w.Tasks = &task.Kernel{}
-	for _, r := range w.Do([]plan.Change{{Cgroup: workload.ID{Path: l.group.Path, Inode: inode}, Knob: knob, From: from, To: to, Why: "test"}}) {
+	for _, r := range w.Do([]plan.Change{{Cgroup: workload.ID{Path: l.group.Path, Inode: inode}, Knob: knob, From: from,
+		To: to, Why: "test"}}) {
 		if r.Outcome != plan.Applied {
 			l.t.Fatalf("%+v", r)
 		}
@@ -118,7 +122,8 @@ func (l *left) writes(knob plan.Knob, from, to plan.Value) {
 func (l *left) hangs() *exec.Cmd {
 	l.t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), hangVar+"="+strings.Join([]string{l.place.Dir, l.place.Root, l.place.StateDir}, "\n"))
+	cmd.Env = append(os.Environ(), hangVar+"="+strings.Join([]string{l.place.Dir, l.place.Root, l.place.StateDir},
+		"\n"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	_, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -136,7 +141,8 @@ func (l *left) hangs() *exec.Cmd {
 // run runs the program with some capabilities until its log has a text.
 func (l *left) run(program, caps, text string) {
 	l.t.Helper()
-	cmd := exec.Command("/proc/self/exe", program, "--cgroup-root", cgrouptest.Root(), "--state-dir", l.state, "--lock-dir", l.place.Dir, "--after", "1s")
+	cmd := exec.Command("/proc/self/exe", program, "--cgroup-root", cgrouptest.Root(), "--state-dir", l.state,
+		"--lock-dir", l.place.Dir, "--after", "1s")
 	cmd.Env = append(os.Environ(), capsVar+"="+caps)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	name := filepath.Join(l.t.TempDir(), "log")
@@ -162,7 +168,8 @@ func (l *left) run(program, caps, text string) {
 	}
 }
 
-// TestKernelWithoutCapabilities: limits are put back, and an agent that hangs is killed, by root without any capability.
+// TestKernelWithoutCapabilities: limits are put back, and an agent that hangs is killed,
+// by root without any capability.
 func TestKernelWithoutCapabilities(t *testing.T) {
 	program := build(t)
 	l := newLeft(t)
@@ -191,7 +198,8 @@ func TestKernelCapabilityForSlices(t *testing.T) {
 	program := build(t)
 	l := newLeft(t)
 	sleeper := exec.Command("sleep", "60")
-	sleeper.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+	sleeper.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
+		Pdeathsig: syscall.SIGKILL}
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,8 @@ func (n *node) group(j *journal.Journal, path string) {
 		{ID: id, Knob: plan.Quota, Original: "50ms", Min: "50ms", Max: "150ms", Baseline: "50ms"},
 		{ID: id, Knob: plan.Burst, Original: "0s", Min: "0s", Max: "50ms"},
 	} {
-		if err := errors.Join(j.Claim(e), j.Intend(id, e.Knob, e.Original), j.Intend(id, e.Knob, e.Max), j.Intend(id, e.Knob, e.Max)); err != nil {
+		if err := errors.Join(j.Claim(e), j.Intend(id, e.Knob, e.Original), j.Intend(id, e.Knob, e.Max),
+			j.Intend(id, e.Knob, e.Max)); err != nil {
 			n.t.Fatal(err)
 		}
 	}
@@ -111,7 +112,8 @@ func (n *node) place() lock.Place {
 func (n *node) start(program string, before ...string) (cmd *exec.Cmd, log *logbook.Book) {
 	n.t.Helper()
 	log = &logbook.Book{}
-	args := append(before, program, "--cgroup-root", n.cgroups, "--state-dir", n.state, "--lock-dir", n.place().Dir, "--after", "1s")
+	args := append(before, program, "--cgroup-root", n.cgroups, "--state-dir", n.state, "--lock-dir", n.place().Dir,
+		"--after", "1s")
 	cmd = exec.Command(args[0], args[1:]...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -210,8 +212,8 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// TestBesideAnAgentThatCannotBeSeen: an agent that sends its heartbeats elsewhere, from a PID namespace in which it cannot be
-// seen, has the lock: nothing is written until it lets go, and then limits are put back.
+// TestBesideAnAgentThatCannotBeSeen: an agent that sends its heartbeats elsewhere, from a PID namespace in which it
+// cannot be seen, has the lock: nothing is written until it lets go, and then limits are put back.
 func TestBesideAnAgentThatCannotBeSeen(t *testing.T) {
 	if os.Getuid() != 0 {
 		cgrouptest.Skip(t, "cannot restore: not root")
@@ -230,7 +232,8 @@ func TestBesideAnAgentThatCannotBeSeen(t *testing.T) {
 	_, log := n.start(program, "/proc/self/exe")
 	says(t, log, "another plimsoll already runs")
 	for _, path := range n.groups {
-		if text, err := os.ReadFile(filepath.Join(n.cgroups, "cpu", path, "cpu.cfs_quota_us")); err != nil || string(text) != "150000\n" {
+		if text, err := os.ReadFile(filepath.Join(n.cgroups, "cpu", path, "cpu.cfs_quota_us")); err != nil ||
+			string(text) != "150000\n" {
 			t.Errorf("%q, %v", text, err)
 		}
 	}

@@ -67,8 +67,10 @@ which all files together are one recording of all containers.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.live, "live", false, "record the containers of this node first")
 	f.length.flags(cmd, time.Minute, " with --live")
-	flags.IntVar(&f.cgroups, "cgroups", 0, "number of containers (default: as many as fit with their limits, or as were recorded)")
-	flags.Float64Var(&f.limit, "limit", 0, "limit of each container in CPUs (default: that of the recording, or the node's CPUs / --cgroups)")
+	flags.IntVar(&f.cgroups, "cgroups", 0,
+		"number of containers (default: as many as fit with their limits, or as were recorded)")
+	flags.Float64Var(&f.limit, "limit", 0,
+		"limit of each container in CPUs (default: that of the recording, or the node's CPUs / --cgroups)")
 	flags.Float64Var(&f.cpus, "cpus", 0, "CPUs of the node (default: of the machine that was recorded)")
 	flags.Var(&f.target, "target", "P(WCET = 1 period) to keep")
 	flags.Var(&f.throttled, "throttled", "share of a container's periods that may be throttled")
@@ -80,7 +82,8 @@ which all files together are one recording of all containers.`,
 }
 
 // demand is what was recorded, or is now.
-func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*capacity.Recordings, error) {
+func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*capacity.Recordings,
+	error) {
 	if !f.live {
 		if len(args) == 0 {
 			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --for 1h, or --live")
@@ -128,7 +131,8 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 }
 
 // limited are the groups that are named, or all containers that have a limit and the usual period.
-func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *globals, tree *cgroup.Tree, args []string) ([]report.Container, error) {
+func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *globals, tree *cgroup.Tree,
+	args []string) ([]report.Container, error) {
 	here, err := g.containerIndex(ctx, tree, &config.File{})
 	if err != nil {
 		return nil, err
@@ -143,13 +147,15 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 			continue
 		}
 		if b.Period != cpu.DefaultPeriod {
-			fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: warning: %s is left out: its period is %s\n", report.Printable(c.Name), b.Period)
+			fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: warning: %s is left out: its period is %s\n",
+				report.Printable(c.Name), b.Period)
 			continue
 		}
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, withHint(errors.New("no container with a limit is found on this node"), "name control groups: plimsoll advise --live /lab/a /lab/b")
+		return nil, withHint(errors.New("no container with a limit is found on this node"),
+			"name control groups: plimsoll advise --live /lab/a /lab/b")
 	}
 	return list, nil
 }
@@ -173,6 +179,7 @@ func (f *adviseFlags) complete(d *capacity.Recordings) (err error) {
 
 // question is what the model is asked.
 func (f *adviseFlags) question() capacity.Question {
-	return capacity.Question{Containers: f.cgroups, Limit: f.limit, Target: float64(f.target), Throttled: float64(f.throttled),
+	return capacity.Question{Containers: f.cgroups, Limit: f.limit, Target: float64(f.target),
+		Throttled: float64(f.throttled),
 		MostBurst: float64(f.mostBurst), Seed: f.seed, Periods: f.periods}
 }

@@ -72,12 +72,14 @@ func TestAdviseCensored(t *testing.T) {
 
 // TestAdviseSeveral: the node of several recordings is one question, and each kind another.
 func TestAdviseSeveral(t *testing.T) {
-	a := advice(t, save(t, "a.npy", onFour(demandOfService("calm", 0.01, 300))), save(t, "b.npy", onFour(demandOfService("busy", 0.06, 300))), "--cgroups", "9", "--limit", "0.4")
+	a := advice(t, save(t, "a.npy", onFour(demandOfService("calm", 0.01, 300))),
+		save(t, "b.npy", onFour(demandOfService("busy", 0.06, 300))), "--cgroups", "9", "--limit", "0.4")
 	if len(a.Kinds) != 2 || a.Kinds[0].Count != 5 || a.Kinds[1].Count != 4 || !a.Stable || a.Sure != nil {
 		t.Fatalf("%+v", a)
 	}
 	calm, busy := a.Kinds[0], a.Kinds[1]
-	if !calm.Enough || busy.Enough || calm.Needed >= busy.Needed || math.Abs(calm.Saving-5*(0.4-calm.LimitBurst)) > 1e-9 || calm.LimitBurst >= calm.LimitAlone ||
+	if !calm.Enough || busy.Enough || calm.Needed >= busy.Needed ||
+		math.Abs(calm.Saving-5*(0.4-calm.LimitBurst)) > 1e-9 || calm.LimitBurst >= calm.LimitAlone ||
 		busy.ThrottledWith >= busy.ThrottledWithout || busy.DelayWith >= busy.DelayWithout {
 		t.Errorf("calm %+v\nbusy %+v", calm, busy)
 	}
@@ -85,8 +87,10 @@ func TestAdviseSeveral(t *testing.T) {
 
 // TestAdviseNeverSaysSafe: every advice comes with its conditions.
 func TestAdviseNeverSaysSafe(t *testing.T) {
-	out := command(t, "advise", save(t, "calm.npy", onFour(demandOfService("web", 0.01, 400))), "--cgroups", "10", "--periods", "5000")
-	if strings.Contains(strings.ToLower(out), "safe") || !strings.Contains(out, "This holds under these conditions:\n- ") {
+	out := command(t, "advise", save(t, "calm.npy", onFour(demandOfService("web", 0.01, 400))), "--cgroups", "10",
+		"--periods", "5000")
+	if strings.Contains(strings.ToLower(out), "safe") ||
+		!strings.Contains(out, "This holds under these conditions:\n- ") {
 		t.Error(out)
 	}
 }
@@ -108,7 +112,8 @@ func TestAdviseRefuses(t *testing.T) {
 	} {
 		out, stderr, err := testNode{}.run(append([]string{"advise"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || out != "" {
-			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err, want.hint)
+			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err,
+				want.hint)
 		}
 	}
 }
@@ -125,7 +130,8 @@ func TestAdviseLive(t *testing.T) {
 		t.Errorf("two lengths: error %v", err)
 	}
 	_, stderr, err := n.run("advise", "--live")
-	if err == nil || !strings.Contains(errors.Join(err).Error(), "no container with a limit") || !strings.Contains(stderr, "--live /lab/a") {
+	if err == nil || !strings.Contains(errors.Join(err).Error(), "no container with a limit") ||
+		!strings.Contains(stderr, "--live /lab/a") {
 		t.Errorf("error %v, %q", err, stderr)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // baselineVar names the program that a process of this binary becomes once its view of the machine's use is constant.
 const baselineVar = "PLIMSOLL_TEST_CALM"
 
-// baseline makes a command read a constant use of the machine. So the guard refuses nothing because of other load at the
-// time, and an agent's decisions depend on the test's own groups alone.
+// baseline makes a command read a constant use of the machine. So the guard refuses nothing because of other load at
+// the time, and an agent's decisions depend on the test's own groups alone.
 func baseline(cmd *exec.Cmd) error {
 	self, err := os.Executable()
 	cmd.Env = append(cmd.Environ(), baselineVar+"="+cmd.Path)

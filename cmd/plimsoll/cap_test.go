@@ -19,8 +19,9 @@ func checkCap(t *testing.T, readings []reading, most time.Duration) {
 	checkCapAndGrant(t, readings, most, 0)
 }
 
-// checkCapAndGrant allows more in one period: a limit that is restored in the middle of a period grants itself again, whatever
-// was used in that period (tg_set_cfs_bandwidth refills), and who restores after a crash does not know what was used.
+// checkCapAndGrant allows more in one period: a limit that is restored in the middle of a period grants itself again,
+// whatever was used in that period (tg_set_cfs_bandwidth refills),
+// and who restores after a crash does not know what was used.
 func checkCapAndGrant(t *testing.T, readings []reading, most, once time.Duration) {
 	t.Helper()
 	seen, highest, err := aboveCap(readings, most, once)
@@ -33,12 +34,12 @@ func checkCapAndGrant(t *testing.T, readings []reading, most, once time.Duration
 	}
 }
 
-// aboveCap is an error where more than the cap was used, and once more in one period. A period begins between two readings:
-// what was used between the reading after its begin and the last reading before its end was certainly used in it, so that a
-// late reading hides a little and invents nothing. The tolerance, for each of two CPUs, is one slice
-// (sched_cfs_bandwidth_slice_us, 5 ms), for a CPU keeps the rest of its slice beyond a period's end, and one tick (4 ms at
-// 250 Hz), for it is there that the kernel notices that a slice is used up (entity_tick, update_curr); what is too much is
-// taken from the next period.
+// aboveCap is an error where more than the cap was used, and once more in one period. A period begins between two
+// readings: what was used between the reading after its begin and the last reading before its end was certainly used in
+// it, so that a late reading hides a little and invents nothing. The tolerance, for each of two CPUs, is one slice
+// (sched_cfs_bandwidth_slice_us, 5 ms), for a CPU keeps the rest of its slice beyond a period's end, and one tick (4 ms
+// at 250 Hz), for it is there that the kernel notices that a slice is used up (entity_tick, update_curr); what is too
+// much is taken from the next period.
 func aboveCap(readings []reading, most, once time.Duration) (seen int, highest time.Duration, err error) {
 	const tolerance = 2 * (5 + 4) * ms
 	var begun []reading                           // the first reading in each period
@@ -56,7 +57,8 @@ func aboveCap(readings []reading, most, once time.Duration) (seen int, highest t
 				first, last = max(first, from.periods), min(last, to.periods)
 			}
 			if err == nil && (used > periods*most+once+tolerance || first > last) {
-				err = fmt.Errorf("used %v in %d periods, at most %v each, and %v more in one of all", used, periods, most, once)
+				err = fmt.Errorf("used %v in %d periods, at most %v each, and %v more in one of all", used, periods,
+					most, once)
 			}
 		}
 		begun = append(begun, now)

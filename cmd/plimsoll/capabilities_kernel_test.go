@@ -36,8 +36,8 @@ const (
 	forCookies  = "core-scheduling cookies"
 )
 
-// needs is why the unit file and the chart grant capabilities: nothing else is lost without one, and what is lost is named by
-// the status or the log.
+// needs is why the unit file and the chart grant capabilities: nothing else is lost without one, and what is lost is
+// named by the status or the log.
 func needs() []need {
 	return []need{
 		{capability.BPF, forEvents, "this process lacks CAP_BPF", ""},
@@ -72,7 +72,8 @@ func newGranted(t *testing.T) *granted {
 	t.Helper()
 	g := &granted{t: t, s: newShipped(t)}
 	top := cgrouptest.New(t)
-	// Beside the group of its own the agent can make another one without CAP_DAC_OVERRIDE, as under systemd and in a pod.
+	// Beside the group of its own the agent can make another one without CAP_DAC_OVERRIDE,
+	// as under systemd and in a pod.
 	unit := cgrouptest.New(t)
 	g.home, g.online, g.offline = unit.Child("agent"), top.Child("online"), top.Child("offline")
 	realtime(t, unit, g.home)
@@ -94,8 +95,11 @@ func newGranted(t *testing.T) *granted {
 		g.offline.Bindable()
 		text, own = "reserve: {policy: cpuset, shield: true}\n", ", exclusive: strict, request: 1"
 	}
-	g.s.write(text + fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, mechanism: %s, slice: 3ms}\n"+
-		"overrides:\n  - {cgroup: %q, class: LS%s}\n  - {cgroup: %q, class: BE}\n", mechanism, g.online.Path, own, g.offline.Path))
+	g.s.write(text +
+		fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, "+
+			"mechanism: %s, slice: 3ms}\n"+
+			"overrides:\n  - {cgroup: %q, class: LS%s}\n  - {cgroup: %q, class: BE}\n", mechanism, g.online.Path, own,
+			g.offline.Path))
 	files, err := os.ReadDir(g.offline.File(""))
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +118,8 @@ func newGranted(t *testing.T) *granted {
 func realtime(t *testing.T, groups ...*cgrouptest.Group) {
 	t.Helper()
 	for _, g := range groups {
-		if err := g.Dir().WriteFile(path.Join(g.Tree().Dir(g.Path), "cpu.rt_runtime_us"), []byte("10000")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := g.Dir().WriteFile(path.Join(g.Tree().Dir(g.Path), "cpu.rt_runtime_us"),
+			[]byte("10000")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +149,8 @@ func (g *granted) missing() []string {
 	status := g.s.status()
 	works := map[string]bool{}
 	if g.events {
-		works[forEvents], works[forRealtime] = status.Events.Subscribed, !status.Events.Subscribed || status.Events.Priority == "fifo"
+		works[forEvents], works[forRealtime] = status.Events.Subscribed, !status.Events.Subscribed ||
+			status.Events.Priority == "fifo"
 	}
 	if weight, err := g.offline.Tree().Weight(g.offline.Path); err != nil {
 		g.t.Fatal(err)
@@ -198,8 +204,8 @@ func (g *granted) cookie() uint64 {
 	return cookie
 }
 
-// shielded says whether this process, which has more capabilities than the agent, is in the shield. Tasks that have fewer are
-// moved without CAP_SYS_NICE too (security/commoncap.c, cap_safe_nice).
+// shielded says whether this process, which has more capabilities than the agent, is in the shield. Tasks that have
+// fewer are moved without CAP_SYS_NICE too (security/commoncap.c, cap_safe_nice).
 func (g *granted) shielded() bool {
 	g.t.Helper()
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -209,15 +215,17 @@ func (g *granted) shielded() bool {
 	return strings.Contains(string(text), "cpuset:/plimsoll-shield")
 }
 
-// TestCapabilities: an agent with all capabilities that are granted works; one without one of them loses what needs says,
-// names it, and loses nothing else.
+// TestCapabilities: an agent with all capabilities that are granted works; one without one of them loses what needs
+// says, names it, and loses nothing else.
 func TestCapabilities(t *testing.T) {
 	g := newGranted(t)
 	release := cgrouptest.Release(t)
-	has := map[string]bool{forEvents: g.events, forRealtime: g.events, forOwners: true, forCookies: g.cookies, forShield: g.shield}
+	has := map[string]bool{forEvents: g.events, forRealtime: g.events, forOwners: true, forCookies: g.cookies,
+		forShield: g.shield}
 	has[forSlices], _ = g.tasks.HasSlices()
 	if lost, said := g.lost(capability.All(), lowMemlock, nil); len(lost) > 0 {
-		if missing, _ := capability.Missing(capability.Resource); len(missing) == 0 || cgrouptest.AtLeast(release, "5.11") {
+		if missing, _ := capability.Missing(capability.Resource); len(missing) == 0 ||
+			cgrouptest.AtLeast(release, "5.11") {
 			t.Fatalf("with all of them the agent lacks %q:\n%s", lost, said)
 		}
 	}

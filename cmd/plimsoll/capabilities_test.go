@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEachGrantIsNeeded: each capability that the unit file and the chart grant, or say that they can, has a feature in needs,
-// which TestCapabilities checks on the kernel; and needs has no other.
+// TestEachGrantIsNeeded: each capability that the unit file and the chart grant, or say that they can, has a feature in
+// needs, which TestCapabilities checks on the kernel; and needs has no other.
 func TestEachGrantIsNeeded(t *testing.T) {
-	names := regexp.MustCompile(`\b(?:CAP_)?((?:AUDIT|BLOCK|CHECKPOINT|DAC|FS|IPC|LEASE|LINUX|MAC|NET|SET|SYS|WAKE)_[A-Z_]+|` +
-		`BPF|CHOWN|FOWNER|FSETID|KILL|MKNOD|PERFMON|SETFCAP|SETGID|SETPCAP|SETUID|SYSLOG)\b`)
+	names := regexp.MustCompile(
+		`\b(?:CAP_)?((?:AUDIT|BLOCK|CHECKPOINT|DAC|FS|IPC|LEASE|LINUX|MAC|NET|SET|SYS|WAKE)_[A-Z_]+|` +
+			`BPF|CHOWN|FOWNER|FSETID|KILL|MKNOD|PERFMON|SETFCAP|SETGID|SETPCAP|SETUID|SYSLOG)\b`)
 	const unit = "systemd/plimsoll.service"
 	var granted []string
 	for _, in := range []struct{ file, part string }{

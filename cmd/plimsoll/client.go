@@ -103,5 +103,6 @@ func (g *globals) elsewhere(err error) error {
 	if locked.PID == 0 {
 		who = "a process that cannot be seen from here"
 	}
-	return withHint(fmt.Errorf("%w in %s: %s is the agent of %s", web.ErrNoAnswer, g.StateDir, who, locked.Root), g.StateDirHint(locked))
+	return withHint(fmt.Errorf("%w in %s: %s is the agent of %s", web.ErrNoAnswer, g.StateDir, who, locked.Root),
+		g.StateDirHint(locked))
 }

@@ -43,14 +43,16 @@ func addCompletion(root *cobra.Command, g *globals) {
 // complete goes through a command and its own commands.
 func complete(cmd *cobra.Command, g *globals) {
 	for flag, words := range map[string][]string{
-		"policy":     {string(strategy.None), string(strategy.CPUBurstOnly), string(strategy.CFSQuotaBurstOnly), string(strategy.Auto)},
+		"policy": {string(strategy.None), string(strategy.CPUBurstOnly), string(strategy.CFSQuotaBurstOnly),
+			string(strategy.Auto)},
 		"log-format": {"text", "json"},
 		"rule":       {loadline.Strict.String(), loadline.Published.String()},
 		"sort":       orders(),
 		"replay":     {loadline.Offsets.String(), loadline.Blocks.String(), loadline.IID.String()},
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+			// the flag is there
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	switch cmd.Name() {

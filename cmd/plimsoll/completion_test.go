@@ -42,7 +42,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"completion", "completion csh"} {
-		if stdout, stderr, err := n.run(strings.Fields(args)...); exitCode(err) != exitMisused || stdout != "" || !strings.Contains(stderr, "hint: plimsoll completion bash, fish, powershell or zsh") {
+		if stdout, stderr, err := n.run(strings.Fields(args)...); exitCode(err) != exitMisused || stdout != "" ||
+			!strings.Contains(stderr, "hint: plimsoll completion bash, fish, powershell or zsh") {
 			t.Errorf("%s: %q, %q, %v", args, stderr, stdout, err)
 		}
 	}

@@ -25,7 +25,8 @@ func (s source) load() (*config.File, error) {
 		return file, hint.Misuse(err)
 	}
 	if s.policy != "" || len(s.include) > 0 {
-		return nil, withHint(misusef("--config does not go with --policy or --include"), "write `strategy: {policy: ...}` and `include: [...]` into the file")
+		return nil, withHint(misusef("--config does not go with --policy or --include"),
+			"write `strategy: {policy: ...}` and `include: [...]` into the file")
 	}
 	data, err := os.ReadFile(s.file)
 	if err != nil {
@@ -36,7 +37,8 @@ func (s source) load() (*config.File, error) {
 }
 
 // follow passes every version of the file to take, or the error that keeps the last good one in force.
-func (s source) follow(ctx context.Context, turns <-chan struct{}, last follow.Stamp, take func(*config.File, error)) error {
+func (s source) follow(ctx context.Context, turns <-chan struct{}, last follow.Stamp,
+	take func(*config.File, error)) error {
 	if s.file == "" {
 		return nil
 	}

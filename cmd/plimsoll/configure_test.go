@@ -61,7 +61,8 @@ func TestFollow(t *testing.T) {
 		time.Sleep(turnEvery - settled/4) // before a check
 		err := os.WriteFile(file, nil, 0o600)
 		time.Sleep(settled / 2) // after it
-		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"), 0o600)); err != nil {
+		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"),
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * turnEvery)

@@ -19,8 +19,8 @@ import (
 // confinement says.
 const confinedVar = "PLIMSOLL_TEST_CONFINED"
 
-// confinement is what the commands of a test run with, as a service manager or a container runtime sets it up. A process
-// of root that executes a program gets the capabilities that its bounding set has left (capabilities(7)).
+// confinement is what the commands of a test run with, as a service manager or a container runtime sets it up. A
+// process of root that executes a program gets the capabilities that its bounding set has left (capabilities(7)).
 type confinement struct {
 	Program string
 	Keep    []capability.Capability // all others are dropped

@@ -13,9 +13,11 @@ import (
 
 // How a person names a container, and several.
 const (
-	containerForms = "CONTAINER is a name as in `plimsoll status`, the last part of one, a cgroup path, or the beginning (4 characters or more)\n" +
+	containerForms = "CONTAINER is a name as in `plimsoll status`, the last part of one, a cgroup path, or the " +
+		"beginning (4 characters or more)\n" +
 		"of a container ID"
-	containersForms = containerForms + "; a glob of names or paths selects all that match it, and a star in it matches one part of a path"
+	containersForms = containerForms +
+		"; a glob of names or paths selects all that match it, and a star in it matches one part of a path"
 )
 
 // containerIndex reads the node, and the agent where there is one.

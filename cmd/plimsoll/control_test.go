@@ -44,13 +44,18 @@ func (f *fakeAgent) note(call ...string) error {
 }
 
 func (f *fakeAgent) Status() report.Status {
-	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0, ConfigOK: true,
-		Mode: report.Active, Kernel: "6.18.44", Cgroup: "v1", Node: report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1},
-		Kubernetes: f.kube, Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{"raise": 1}}}
+	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0,
+		ConfigOK: true,
+		Mode:     report.Active, Kernel: "6.18.44", Cgroup: "v1",
+		Node:       report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1},
+		Kubernetes: f.kube, Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{},
+			Decisions: map[string]int64{"raise": 1}}}
 	for _, name := range []string{"default/web/nginx", "default/api/nginx"} {
 		const ms = time.Millisecond
-		s.Containers = append(s.Containers, report.Container{Cgroup: "/pods/" + strings.Split(name, "/")[1], Name: name, Level: "container",
-			Limit: 50 * ms, Period: 100 * ms, Since: t0, Quota: report.Knob{Original: 50 * ms, Requested: 50 * ms, InForce: 50 * ms},
+		s.Containers = append(s.Containers, report.Container{Cgroup: "/pods/" + strings.Split(name, "/")[1], Name: name,
+			Level: "container",
+			Limit: 50 * ms, Period: 100 * ms, Since: t0, Quota: report.Knob{Original: 50 * ms, Requested: 50 * ms,
+				InForce: 50 * ms},
 			Totals: report.Totals{Periods: 10, Throttled: 1}})
 	}
 	return s
@@ -78,7 +83,8 @@ func (f *fakeAgent) Pause(_ context.Context, container string, d time.Duration) 
 }
 
 func (f *fakeAgent) Release(_ context.Context, cgroup string, d time.Duration) ([]plan.Result, error) {
-	return []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: cgroup}, Knob: plan.Burst, From: "50ms", To: "0s"}, Outcome: f.outcome}},
+	return []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: cgroup}, Knob: plan.Burst, From: "50ms",
+			To: "0s"}, Outcome: f.outcome}},
 		f.note("release", cgroup, d.String())
 }
 
@@ -126,7 +132,8 @@ func (n testNode) write(t *testing.T, name, text string) {
 
 func (n testNode) withAgent(t *testing.T, a web.Agent) testNode {
 	t.Helper()
-	s, err := web.Listen(a, web.Options{Control: filepath.Join(n.state, web.ControlSocket), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	s, err := web.Listen(a, web.Options{Control: filepath.Join(n.state, web.ControlSocket), Now: time.Now,
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +158,8 @@ func (n testNode) run(args ...string) (stdout, stderr string, err error) {
 	root := newRoot()
 	root.SetOut(&out)
 	root.SetErr(&problems)
-	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups, "--lock-dir", n.lockDir()}, args...))
+	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups, "--lock-dir", n.lockDir()},
+		args...))
 	err = root.Execute()
 	if err != nil {
 		complain(&problems, "plimsoll", flagsOf(root.PersistentFlags()), err)
@@ -163,26 +171,35 @@ func TestSteering(t *testing.T) {
 	for args, want := range map[string]struct {
 		call, stdout, stderr, err string
 	}{
-		"pause default/web/nginx --for 10m": {call: "pause /pods/web 10m0s", stdout: "default/web/nginx (/pods/web) is kept at its limit for 10m0s\n",
+		"pause default/web/nginx --for 10m": {call: "pause /pods/web 10m0s",
+			stdout: "default/web/nginx (/pods/web) is kept at its limit for 10m0s\n",
 			stderr: "`plimsoll resume /pods/web FLAGS` ends that"},
 		"pause web":               {call: "pause /pods/web 30m0s", stdout: "for 30m0s"},
 		"pause ROOT/cpu/pods/web": {call: "pause /pods/web 30m0s", stdout: "/pods/web"},
 		"pause web --for 0":       {call: "pause /pods/web 0s", stdout: "no longer paused"},
-		"resume web":              {call: "pause /pods/web 0s", stdout: "default/web/nginx (/pods/web) is no longer paused\n"},
-		"resume":                  {call: "resume", stdout: "resumed: changes are written again\n"},
-		"hold --reason incident-7": {call: "hold incident-7", stdout: "held: nothing is written from now on; what was written stays\n",
+		"resume web": {call: "pause /pods/web 0s",
+			stdout: "default/web/nginx (/pods/web) is no longer paused\n"},
+		"resume": {call: "resume", stdout: "resumed: changes are written again\n"},
+		"hold --reason incident-7": {call: "hold incident-7",
+			stdout: "held: nothing is written from now on; what was written stays\n",
 			stderr: "`plimsoll restore FLAGS` puts it back, `plimsoll resume FLAGS` ends"},
 		"release web": {call: "release /pods/web 1m0s",
 			stdout: "default/web/nginx (/pods/web) is released for 1m0s\n/pods/web burst 50ms -> 0s: applied\n"},
 		"release web --for 5s --json": {call: "release /pods/web 5s", stdout: `"schema": "plimsoll.results/v1"`},
-		"pause nginx":                 {err: "default/api/nginx (/pods/api), default/web/nginx (/pods/web)", stderr: "cgroup path"},
-		"retire":                      {call: "retire", stdout: "nothing", stderr: "writes nothing until it is stopped: `plimsoll resume FLAGS`"},
-		"restore":                     {call: "hold+restore plimsoll restore", stdout: "nothing", stderr: "the agent is held now, and writes nothing, also after a restart: `plimsoll resume FLAGS` ends that"},
-		"restore --to-spec":           {call: "hold+restore plimsoll restore", stderr: "the agent is held now", err: "--to-spec needs it stopped"},
-		"pause nobody":                {err: `no container is called "nobody"`, stderr: "`plimsoll status FLAGS` lists"},
-		"pause web --for -1s":         {err: "negative"},
-		"release web --for 0":         {err: "above 0"},
-		"pause":                       {err: "accepts 1 arg"},
+		"pause nginx": {err: "default/api/nginx (/pods/api), default/web/nginx (/pods/web)",
+			stderr: "cgroup path"},
+		"retire": {call: "retire", stdout: "nothing",
+			stderr: "writes nothing until it is stopped: `plimsoll resume FLAGS`"},
+		"restore": {call: "hold+restore plimsoll restore", stdout: "nothing",
+			stderr: "the agent is held now, and writes nothing, also after a restart: `plimsoll resume FLAGS` ends " +
+				"that"},
+		"restore --to-spec": {call: "hold+restore plimsoll restore", stderr: "the agent is held now",
+			err: "--to-spec needs it stopped"},
+		"pause nobody": {err: `no container is called "nobody"`,
+			stderr: "`plimsoll status FLAGS` lists"},
+		"pause web --for -1s": {err: "negative"},
+		"release web --for 0": {err: "above 0"},
+		"pause":               {err: "accepts 1 arg"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			a := &fakeAgent{outcome: plan.Applied}
@@ -221,7 +238,8 @@ func TestWithoutAnAgent(t *testing.T) {
 		"resume":      "rm -f " + n.state + "/hold",
 		"resume web":  "--state-dir",
 	} {
-		if _, stderr, err := n.run(strings.Fields(args)...); !errors.Is(err, web.ErrNoAgent) || !strings.Contains(stderr, hint) {
+		if _, stderr, err := n.run(strings.Fields(args)...); !errors.Is(err, web.ErrNoAgent) ||
+			!strings.Contains(stderr, hint) {
 			t.Errorf("%s: got %v, %q; want ErrNoAgent and the hint %q", args, err, stderr, hint)
 		}
 	}
@@ -231,13 +249,15 @@ func TestStatusAndReportOfALiveAgent(t *testing.T) {
 	a := &fakeAgent{}
 	n := newNode(t).withAgent(t, a)
 	var status, rep, receipts bytes.Buffer
-	if err := errors.Join(a.Status().Sorted(report.ByName).Text(&status), report.Of(a.Status()).Text(&rep)); err != nil {
+	if err := errors.Join(a.Status().Sorted(report.ByName).Text(&status),
+		report.Of(a.Status()).Text(&rep)); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.ReceiptsOf(a.Status()).Text(&receipts); err != nil {
 		t.Fatal(err)
 	}
-	for args, want := range map[string]string{"status": status.String(), "report": rep.String(), "receipts": receipts.String()} {
+	for args, want := range map[string]string{"status": status.String(), "report": rep.String(),
+		"receipts": receipts.String()} {
 		stdout, _, err := n.run(args)
 		if diff := cmp.Diff(want, stdout); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", args, err, diff)
@@ -317,10 +337,11 @@ func TestOfflineStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ms = time.Millisecond
-	ours := report.Container{Cgroup: "/pods/web", Name: "/pods/web", Limit: 50 * ms, LimitFrom: "journal", Period: 100 * ms,
-		Quota: report.Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: &t0},
-		Burst: report.Knob{Original: 0, Requested: 50 * ms, InForce: 50 * ms, Changed: true, Since: &t0},
-		Why:   "left by an agent that no longer runs"}
+	ours := report.Container{Cgroup: "/pods/web", Name: "/pods/web", Limit: 50 * ms, LimitFrom: "journal",
+		Period: 100 * ms,
+		Quota:  report.Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: &t0},
+		Burst:  report.Knob{Original: 0, Requested: 50 * ms, InForce: 50 * ms, Changed: true, Since: &t0},
+		Why:    "left by an agent that no longer runs"}
 	put := func(quota time.Duration, changed bool, problem string) report.Container {
 		c := ours
 		c.Quota.InForce, c.Quota.Changed, c.Quota.Problem = quota, changed, problem
@@ -332,14 +353,19 @@ func TestOfflineStatus(t *testing.T) {
 		want    []report.Container
 		problem string
 	}{
-		"left":     {func(testNode) {}, boot, []report.Container{ours}, "`plimsoll restore FLAGS` puts it back"},
-		"put back": {func(n testNode) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
+		"left": {func(testNode) {}, boot, []report.Container{ours}, "`plimsoll restore FLAGS` puts it back"},
+		"put back": {func(n testNode) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot,
+			[]report.Container{put(50*ms, false, "")}, ""},
 		"foreign": {func(n testNode) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
 			[]report.Container{put(70*ms, false, "has a value that is not ours: a restore leaves it alone")}, ""},
 		"died between putting back and noting it": {func(n testNode) {
 			n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n")
 			n.intend(t, boot, plan.Quota, "50ms")
-		}, boot, []report.Container{func() report.Container { c := put(50*ms, false, ""); c.Quota.Requested = 50 * ms; return c }()}, ""},
+		}, boot, []report.Container{func() report.Container {
+			c := put(50*ms, false, "")
+			c.Quota.Requested = 50 * ms
+			return c
+		}()}, ""},
 		"earlier boot": {func(testNode) {}, "another", []report.Container{}, "earlier boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,10 +376,12 @@ func TestOfflineStatus(t *testing.T) {
 			if diff := cmp.Diff(tc.want, s.Containers); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if problem := strings.ReplaceAll(tc.problem, "FLAGS", n.flags()); !strings.Contains(strings.Join(s.Problems, "\n"), problem) {
+			if problem := strings.ReplaceAll(tc.problem, "FLAGS",
+				n.flags()); !strings.Contains(strings.Join(s.Problems, "\n"), problem) {
 				t.Errorf("problems %q, want %q", s.Problems, problem)
 			}
-			if out, _, err := n.run(); err != nil || strings.Contains(out, "plimsoll restore "+n.flags()+" ") != (tc.boot == boot) {
+			if out, _, err := n.run(); err != nil || strings.Contains(out,
+				"plimsoll restore "+n.flags()+" ") != (tc.boot == boot) {
 				t.Errorf("what to do next: %s, %v", out, err)
 			}
 		})
@@ -414,7 +442,8 @@ func TestOfflineStatusOfARecreatedGroup(t *testing.T) {
 	}
 	n.write(t, "pods/web/cpu.cfs_quota_us", "150000\n")
 	s := n.offline(t)
-	if len(s.Containers) != 1 || s.Containers[0].Quota.Changed || s.Containers[0].Quota.Problem != leftover.ErrGone.Error() {
+	if len(s.Containers) != 1 || s.Containers[0].Quota.Changed ||
+		s.Containers[0].Quota.Problem != leftover.ErrGone.Error() {
 		t.Errorf("got %+v, want the group gone", s.Containers)
 	}
 }

@@ -61,8 +61,10 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 	flags.StringSliceVar(&f.modes, "modes", names(experiment.Modes()), "modes to measure")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals: the same seed sends the same requests")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
-	flags.BoolVar(&f.figures, "figures", false, "compare the result with the project's figures; the mode unlimited runs twice for that")
-	flags.BoolVar(&f.loaded, "loaded", false, "offline work (class BE, cpu.idle; ordinary in mode requestsOnly) keeps every CPU busy meanwhile")
+	flags.BoolVar(&f.figures, "figures", false,
+		"compare the result with the project's figures; the mode unlimited runs twice for that")
+	flags.BoolVar(&f.loaded, "loaded", false,
+		"offline work (class BE, cpu.idle; ordinary in mode requestsOnly) keeps every CPU busy meanwhile")
 	flags.StringVar(&f.svg, "svg", "", "write a chart to this file")
 	return cmd
 }
@@ -81,13 +83,15 @@ func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 	if err != nil {
 		return experiment.Config{}, err
 	}
-	if at := slices.Index(modes, experiment.Unlimited); f.figures && at >= 0 && !slices.Contains(modes, experiment.UnlimitedAgain) {
+	if at := slices.Index(modes, experiment.Unlimited); f.figures && at >= 0 &&
+		!slices.Contains(modes, experiment.UnlimitedAgain) {
 		modes = slices.Insert(modes, at+1, experiment.UnlimitedAgain)
 	}
 	c := experiment.Config{
 		Name: "demo", CgroupRoot: g.CgroupRoot, Agent: self, Version: version,
 		Limit: f.limit, Utilization: float64(f.utilization), Modes: modes, Work: demoWork,
-		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed, Loaded: f.loaded,
+		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed,
+		Loaded: f.loaded,
 	}
 	return c.Complete(), nil
 }
@@ -104,7 +108,8 @@ func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) erro
 	if err := c.Check(runtime.NumCPU()); err != nil {
 		return fmt.Errorf("demo: %w", experiment.Advise(err))
 	}
-	if locked := g.Holder(); locked != nil && experiment.NeedsAgent(c.Modes) { // else the agent of the demo fails, once the service is up
+	// else the agent of the demo fails, once the service is up
+	if locked := g.Holder(); locked != nil && experiment.NeedsAgent(c.Modes) {
 		return fmt.Errorf("demo: it runs an agent of its own: %w", locked)
 	}
 	bar := progress.For(bars(cmd), "measuring", c.PerMode*time.Duration(len(c.Modes)))
@@ -120,7 +125,8 @@ func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) erro
 		var chart bytes.Buffer
 		_ = result.Chart().SVG(&chart) // into memory: cannot fail
 		if failed := os.WriteFile(f.svg, chart.Bytes(), 0o644); failed != nil {
-			failed = withHint(fmt.Errorf("demo: write the chart: %w", failed), "--svg names a file in a folder that you may write")
+			failed = withHint(fmt.Errorf("demo: write the chart: %w", failed),
+				"--svg names a file in a folder that you may write")
 			err = errors.Join(err, failed)
 		}
 	}
@@ -145,8 +151,9 @@ func (f demoFlags) tell(result *experiment.Result, out io.Writer) error {
 // demoServiceCommand is the process that the demo puts under load.
 func demoServiceCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "demo-service",
-		Short:  "The service of the demo: waits for a line on standard input, prints its address, serves until the input ends",
+		Use: "demo-service",
+		Short: "The service of the demo: waits for a line on standard input, prints its address, serves until the " +
+			"input ends",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

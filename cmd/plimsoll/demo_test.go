@@ -22,7 +22,8 @@ func TestDemoConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.CgroupRoot != "/cg" || c.Agent != "/bin/plimsoll" || c.PerMode != 30*time.Second || c.Rounds != 3 || c.Seed != 7 ||
+	if c.CgroupRoot != "/cg" || c.Agent != "/bin/plimsoll" || c.PerMode != 30*time.Second || c.Rounds != 3 ||
+		c.Seed != 7 ||
 		c.Utilization != 0.45 || !c.Loaded || c.Work != 40*time.Millisecond || len(c.Modes) != len(experiment.Modes()) {
 		t.Errorf("config %+v", c)
 	}
@@ -84,7 +85,8 @@ func TestDemoBesideAnAgent(t *testing.T) {
 	defer held.Release()
 	_, stderr, err := n.run("demo", "--seconds", "1")
 	var locked *lock.TakenError
-	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(stderr, "hint: ask it with `plimsoll status "+n.flags()+"`, or stop it first") {
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() ||
+		!strings.Contains(stderr, "hint: ask it with `plimsoll status "+n.flags()+"`, or stop it first") {
 		t.Errorf("%v, %q", err, stderr)
 	}
 	if groups, err := filepath.Glob(filepath.Join(n.cgroups, "cpu", "plimsoll*")); err != nil || len(groups) > 0 {

@@ -56,7 +56,8 @@ a weight. Without it the shortfall is unknown.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "configuration file, for the requests of plain groups (docs/CONFIG.md)")
 	flags.DurationVar(&f.length, "for", 10*time.Second, "how long to measure; with --live, what one picture shows (2s)")
-	flags.BoolVar(&f.requests, "requests", false, "measure how long the containers take to answer the requests at their TCP sockets, too")
+	flags.BoolVar(&f.requests, "requests", false,
+		"measure how long the containers take to answer the requests at their TCP sockets, too")
 	flags.BoolVar(&f.live, "live", false, "show one picture after the other, until Ctrl-C")
 	jsonFlag(cmd, &f.json)
 	return cmd
@@ -118,7 +119,8 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 }
 
 // window measures once. Each picture of --live is a sign of life by itself.
-func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter, requests *meter.Requests) (report.Diagnosis, error) {
+func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter,
+	requests *meter.Requests) (report.Diagnosis, error) {
 	if !f.live {
 		defer progress.For(bars(cmd), "measuring", f.length).Stop()
 	}
@@ -133,7 +135,8 @@ func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.
-func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.File, args []string) (known, list []report.Container, err error) {
+func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.File, args []string) (known,
+	list []report.Container, err error) {
 	here, err := g.containerIndex(ctx, tree, file)
 	if err != nil {
 		return nil, nil, err
@@ -144,7 +147,8 @@ func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.
 		return known, list, err
 	}
 	if len(known) == 0 {
-		err = withHint(errors.New("no container is found on this node"), "name control groups: `plimsoll diagnose '/lab/*'`")
+		err = withHint(errors.New("no container is found on this node"),
+			"name control groups: `plimsoll diagnose '/lab/*'`")
 	}
 	return known, known, err
 }

@@ -45,11 +45,13 @@ func TestKernelDiagnose(t *testing.T) {
 		}
 	}
 	w := found["web"]
-	if w.Reserved == nil || *w.Reserved != 1 || w.Short == nil || (*w.Short-(w.Wanted-w.Received)).Abs() > w.Wanted/20 || w.Used == nil {
+	if w.Reserved == nil || *w.Reserved != 1 || w.Short == nil ||
+		(*w.Short-(w.Wanted-w.Received)).Abs() > w.Wanted/20 || w.Used == nil {
 		t.Errorf("with a CPU reserved: %+v", w)
 	}
 	if behind := neighbour(w, batch.Path); (behind - found["batch"].Received).Abs() > 2*slack {
-		t.Errorf("waited %v behind the neighbour, which received %v: %+v", behind, found["batch"].Received, w.Neighbours)
+		t.Errorf("waited %v behind the neighbour, which received %v: %+v", behind, found["batch"].Received,
+			w.Neighbours)
 	}
 	if found["batch"].Short != nil {
 		t.Errorf("a shortfall without a reservation: %+v", found["batch"])
@@ -81,7 +83,8 @@ func (n testNode) diagnose(t *testing.T, args ...string) (report.Diagnosis, map[
 	return d, found
 }
 
-// TestKernelDiagnoseWithoutAdmin: CAP_SYS_ADMIN, which the chart's pods do not have, is needed for what the programs cost alone.
+// TestKernelDiagnoseWithoutAdmin: CAP_SYS_ADMIN, which the chart's pods do not have,
+// is needed for what the programs cost alone.
 func TestKernelDiagnoseWithoutAdmin(t *testing.T) {
 	g := cgrouptest.New(t)
 	g.Spin(1)
@@ -109,10 +112,12 @@ func TestKernelDiagnoseWithoutAdmin(t *testing.T) {
 func TestKernelDiagnoseNames(t *testing.T) {
 	g := cgrouptest.New(t)
 	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
-	if out, _, err := n.run("diagnose", g.Path, "--for", "200ms"); err != nil || !strings.Contains(out, "hardly any CPU") {
+	if out, _, err := n.run("diagnose", g.Path, "--for", "200ms"); err != nil ||
+		!strings.Contains(out, "hardly any CPU") {
 		t.Errorf("%v: %s", err, out)
 	}
-	for _, bad := range [][]string{{"/plimsoll-no-such-group"}, {"/plimsoll-no-such-*"}, {"no-such-name"}, {"[", "x"}, {g.Path, "--for", "100ms"}} {
+	for _, bad := range [][]string{{"/plimsoll-no-such-group"}, {"/plimsoll-no-such-*"}, {"no-such-name"}, {"[", "x"},
+		{g.Path, "--for", "100ms"}} {
 		if out, _, err := n.run(append([]string{"diagnose"}, bad...)...); err == nil {
 			t.Errorf("%q: %s", bad, out)
 		}

@@ -13,7 +13,8 @@ import (
 
 // called finds the commands of a document: in blocks of code, after a prompt or not, and in the midst of a line between
 // backquotes. What they are called with goes up to the end, a comment, or another command.
-var called = regexp.MustCompile("(?m)(?:^(?:    )?(?:[$#] )?(?:sudo )?|`|&& |; |\\| |exec POD -- /|bin/)((?:kubectl )?plimsoll) ([^`#|&;>\\n]*)")
+var called = regexp.MustCompile("(?m)(?:^(?:    )?(?:[$#] )?(?:sudo )?|`|&& |; |\\| |exec POD -- /|bin/)((?:kubectl " +
+	")?plimsoll) ([^`#|&;>\\n]*)")
 
 var plain = regexp.MustCompile("^[a-z-]+$") // the name of a command
 
@@ -51,7 +52,8 @@ func unknown(cmd *cobra.Command, words []string) string {
 		switch name, isFlag := strings.CutPrefix(word, "--"); {
 		case isFlag:
 			name, _, _ = strings.Cut(name, "=")
-			if name = strings.TrimRight(name, "].,:)"); flagOf(cmd, name) == nil && name != "help" && name != "version" && name != "" {
+			if name = strings.TrimRight(name, "].,:)"); flagOf(cmd, name) == nil && name != "help" &&
+				name != "version" && name != "" {
 				return word
 			}
 		case cmd.HasSubCommands() && !plain.MatchString(word):

@@ -57,7 +57,8 @@ cgroup is written.`,
 		},
 	}
 	cmd.Flags().StringVar(&from.file, "config", "", "also judge what this configuration file asks for (colocation)")
-	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
+	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket,
+		"where the container runtime listens for NRI plugins")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -68,5 +69,6 @@ func useless(e doctor.Report) error {
 	if f.State != cgroup.No {
 		return nil
 	}
-	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
+	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail),
+		"is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
 }

@@ -45,7 +45,8 @@ func TestDoctorKernel(t *testing.T) {
 			continue
 		}
 		switch release := cgrouptest.Release(t); {
-		case there != nil && (v.Usable || !strings.Contains(v.Why, release) || !strings.Contains(v.Why, "no sched_ext")):
+		case there != nil && (v.Usable || !strings.Contains(v.Why, release) ||
+			!strings.Contains(v.Why, "no sched_ext")):
 			t.Errorf("a kernel without sched_ext: %+v", v)
 		case there == nil && !v.Usable && cgrouptest.AtLeast(release, "6.17"):
 			t.Errorf("%s: %+v", release, v)

@@ -12,7 +12,8 @@ import (
 func TestDoctorWithoutController(t *testing.T) {
 	n := testNode{state: t.TempDir(), cgroups: t.TempDir()}
 	stdout, stderr, err := n.run("doctor")
-	if exitCode(err) != exitFailed || !strings.Contains(stdout, "FEATURE") || !strings.Contains(stderr, "no policy can work at "+n.cgroups+": no cpu controller") ||
+	if exitCode(err) != exitFailed || !strings.Contains(stdout, "FEATURE") ||
+		!strings.Contains(stderr, "no policy can work at "+n.cgroups+": no cpu controller") ||
 		!strings.Contains(stderr, "hint: is --cgroup-root where") {
 		t.Errorf("%v, %q, %.100q", err, stderr, stdout)
 	}
@@ -26,7 +27,8 @@ func TestDoctorWithoutController(t *testing.T) {
 func TestDoctorsCommandsFindTheAgent(t *testing.T) {
 	n := newNode(t)
 	stdout, _, _ := n.run("doctor")
-	if text := strings.Join(strings.Fields(stdout), " "); !strings.Contains(text, "`plimsoll advise --live "+n.flags()+"`") {
+	if text := strings.Join(strings.Fields(stdout), " "); !strings.Contains(text,
+		"`plimsoll advise --live "+n.flags()+"`") {
 		t.Error(stdout)
 	}
 }

@@ -21,7 +21,8 @@ func TestAgentWithAnotherStateDir(t *testing.T) {
 	}
 	defer lock.Release()
 	want := "process " + strconv.Itoa(os.Getpid()) + " is the agent of " + n.cgroups
-	for _, args := range []string{"status", "status --json", "report", "hold", "resume", "resume web", "pause web", "release web"} {
+	for _, args := range []string{"status", "status --json", "report", "hold", "resume", "resume web", "pause web",
+		"release web"} {
 		stdout, stderr, err := n.run(strings.Fields(args)...)
 		if !errors.Is(err, web.ErrNoAnswer) || errors.Is(err, web.ErrNoAgent) || exitCode(err) != exitNoAgent {
 			t.Errorf("%s: got %v (exit code %d), want ErrNoAnswer and exit code 3", args, err, exitCode(err))

@@ -2,9 +2,9 @@ package main
 
 import (
 	"errors"
-	"strings"
 
 	"plimsoll/internal/hint"
+	"plimsoll/internal/usage"
 	"plimsoll/internal/web"
 )
 
@@ -36,11 +36,8 @@ func exitCode(err error) int {
 		return exitMisused
 	case errors.Is(err, web.ErrNoAgent), errors.Is(err, web.ErrNoAnswer):
 		return exitNoAgent
-	case unknownCommand(err), strings.HasPrefix(err.Error(), "required flag(s)"):
+	case usage.UnknownCommand(err), usage.FlagMissing(err):
 		return exitMisused
 	}
 	return exitFailed
 }
-
-// unknownCommand knows cobra's error, which has no type.
-func unknownCommand(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }

@@ -29,12 +29,14 @@ type flightFlags struct {
 
 func (f *flightFlags) register(flags *pflag.FlagSet) {
 	recordDirFlag(flags, &f.dir, `; "" for no record`)
-	flags.Int64Var(&f.megabyte, "record-mb", disk.DefaultBytes>>20, "megabytes that the record may take; the oldest part of it goes")
+	flags.Int64Var(&f.megabyte, "record-mb", disk.DefaultBytes>>20,
+		"megabytes that the record may take; the oldest part of it goes")
 	flags.DurationVar(&f.age, "record-age", disk.DefaultAge, "how long the record is kept")
 }
 
 func recordDirFlag(flags *pflag.FlagSet, dir *string, more string) {
-	flags.StringVar(dir, "record-dir", recordFolder, "folder of the record of all containers' periods (docs/RECORD.md), below --state-dir where that is given"+more)
+	flags.StringVar(dir, "record-dir", recordFolder,
+		"folder of the record of all containers' periods (docs/RECORD.md), below --state-dir where that is given"+more)
 }
 
 // recordDir is the folder of an agent with this state directory: two agents do not share one.
@@ -47,17 +49,20 @@ func (g *globals) recordDir(dir string) string {
 
 func (f *flightFlags) check() error {
 	if f.dir != "" && (f.megabyte < 1 || f.age < time.Minute) {
-		return withHint(misusef("--record-mb %d and --record-age %s: at least 1, and a minute", f.megabyte, f.age), `--record-dir "" turns the record off`)
+		return withHint(misusef("--record-mb %d and --record-age %s: at least 1, and a minute", f.megabyte, f.age),
+			`--record-dir "" turns the record off`)
 	}
 	return nil
 }
 
 // newRecorder is nil where nothing is to be recorded. measured has the requests and waits of each minute.
-func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, measured meter.Beside, log *slog.Logger) *recorder.Recorder {
+func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container,
+	measured meter.Beside, log *slog.Logger) *recorder.Recorder {
 	if f.dir == "" {
 		return nil
 	}
-	r := recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source, containers, log)
+	r := recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source,
+		containers, log)
 	if measured.Requests != nil {
 		r.Requests = measured.Requests.Minute
 	}

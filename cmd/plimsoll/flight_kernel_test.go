@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestRunRecords: what a group did is in the record once the agent has ended, as the kernel's own counters say, and `history`
-// shows it. The agent's policy is none: nothing is written to the group.
+// TestRunRecords: what a group did is in the record once the agent has ended, as the kernel's own counters say, and
+// `history` shows it. The agent's policy is none: nothing is written to the group.
 func TestRunRecords(t *testing.T) {
 	s := newShipped(t)
 	g := cgrouptest.New(t)
@@ -38,8 +38,10 @@ func TestRunRecords(t *testing.T) {
 	}
 	time.Sleep(4 * time.Second)
 	var after cpu.Counters
-	eventually(t, patience(time.Minute), func() string { // on a machine that is full it waits before it has used its quota
-		if after, err = g.Tree().Counters(g.Path); err != nil || after.ThrottledTime-before.ThrottledTime >= time.Second {
+	// on a machine that is full it waits before it has used its quota
+	eventually(t, patience(time.Minute), func() string {
+		if after, err = g.Tree().Counters(g.Path); err != nil ||
+			after.ThrottledTime-before.ThrottledTime >= time.Second {
 			return ""
 		}
 		return fmt.Sprintf("stood still for %v", after.ThrottledTime-before.ThrottledTime)
@@ -56,7 +58,8 @@ func TestRunRecords(t *testing.T) {
 		t.Fatalf("%+v", h)
 	}
 	f := h.Containers[0].Figures
-	used, stood, throttled := after.Usage-before.Usage, after.ThrottledTime-before.ThrottledTime, after.Throttled-before.Throttled
+	used, stood, throttled :=
+		after.Usage-before.Usage, after.ThrottledTime-before.ThrottledTime, after.Throttled-before.Throttled
 	if f.Limit == nil || *f.Limit != 0.2 || f.Quota != 0.2 {
 		t.Errorf("limit %v, quota %v", f.Limit, f.Quota)
 	}
@@ -72,7 +75,8 @@ func TestRunRecords(t *testing.T) {
 	if periods := after.Periods - before.Periods; f.Periods < periods*8/10 || f.Periods > periods*12/10 {
 		t.Errorf("%d periods by the kernel's counter, in the record %+v", periods, f)
 	}
-	// A group runs beyond its quota for as long as its CPU's tick is late, and a host makes it late. One thread uses one CPU.
+	// A group runs beyond its quota for as long as its CPU's tick is late, and a host makes it late.
+	// One thread uses one CPU.
 	if mean := f.Used.Seconds() / (float64(f.Periods) * 0.1); f.Peak < mean || f.Peak > 1 {
 		t.Errorf("a mean of %.3f CPUs in the periods in which it ran, a peak of %.3f", mean, f.Peak)
 	}

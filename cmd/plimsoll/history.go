@@ -64,7 +64,8 @@ are in the time zone of this program. Without them it is the last hour. docs/REC
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "begin of the time to show; without it, an hour before --to")
 	flags.StringVar(&f.to, "to", "", "end of the time to show; without it, now")
-	flags.StringVar(&f.figure, "figure", "", "draw the container that lost most, minute by minute, into this file, .svg or .png")
+	flags.StringVar(&f.figure, "figure", "",
+		"draw the container that lost most, minute by minute, into this file, .svg or .png")
 	recordDirFlag(flags, &f.dir, "")
 	jsonFlag(cmd, &f.json)
 	return cmd
@@ -76,7 +77,8 @@ func (f *historyFlags) draw(h report.History) error {
 		return misusef("--figure %s: %w", f.figure, err)
 	}
 	if len(h.Containers) == 0 {
-		return fmt.Errorf("--figure %s: no container used CPU time under a limit in this time, or nothing was recorded", f.figure)
+		return fmt.Errorf("--figure %s: no container used CPU time under a limit in this time, or nothing was recorded",
+			f.figure)
 	}
 	return draw(f.figure, historyFigure(h))
 }
@@ -120,15 +122,18 @@ func moment(text string, now time.Time) (time.Time, error) {
 		}
 		return local(text, day.Format(time.DateOnly)+" "+t.Format(time.TimeOnly), time.DateTime, now.Location())
 	}
-	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, "2006-01-02T15:04:05", time.DateOnly} {
+	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, "2006-01-02T15:04:05",
+		time.DateOnly} {
 		if _, err := time.Parse(layout, text); err == nil {
 			return local(text, text, layout, now.Location())
 		}
 	}
-	return time.Time{}, withHint(fmt.Errorf("%.60q is not a time", text), `such as 03:12, "2026-11-25 03:12", 2026-11-25T03:12:00Z, or 90m for 90 minutes ago`)
+	return time.Time{}, withHint(fmt.Errorf("%.60q is not a time", text),
+		`such as 03:12, "2026-11-25 03:12", 2026-11-25T03:12:00Z, or 90m for 90 minutes ago`)
 }
 
-// local reads a time in a zone. Where clocks are set forward a time is missing, and where they are set back one is there twice.
+// local reads a time in a zone. Where clocks are set forward a time is missing,
+// and where they are set back one is there twice.
 func local(said, text, layout string, zone *time.Location) (time.Time, error) {
 	t, err := time.ParseInLocation(layout, text, zone)
 	if err != nil {
@@ -140,7 +145,8 @@ func local(said, text, layout string, zone *time.Location) (time.Time, error) {
 	}
 	for _, shift := range []time.Duration{-time.Hour, time.Hour, -30 * time.Minute, 30 * time.Minute} {
 		if other := t.Add(shift); other.Format(layout) == text && layout != time.DateOnly {
-			return t, withHint(fmt.Errorf("%q is there twice on the clock of %s: it is set back then", said, zone), hint)
+			return t, withHint(fmt.Errorf("%q is there twice on the clock of %s: it is set back then", said, zone),
+				hint)
 		}
 	}
 	return t, nil
@@ -155,7 +161,8 @@ func readHistory(dir string, from, to time.Time, who string) (report.History, er
 	h := historyOf(r, from, to, who)
 	h.Dir = dir
 	if who != "" && len(h.Containers) == 0 && len(r.Rows) > 0 {
-		return h, withHint(fmt.Errorf("the record of this time has no container %q", who), "`plimsoll history` lists those that it has; --from and --to choose another time")
+		return h, withHint(fmt.Errorf("the record of this time has no container %q", who),
+			"`plimsoll history` lists those that it has; --from and --to choose another time")
 	}
 	return h, nil
 }
@@ -164,7 +171,9 @@ func readHistory(dir string, from, to time.Time, who string) (report.History, er
 func noRecord(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return withHint(fmt.Errorf("there is no record: %w", err), "`plimsoll run` writes it, where the kernel has throttle events: see `plimsoll status`; --record-dir says where")
+		return withHint(fmt.Errorf("there is no record: %w", err),
+			"`plimsoll run` writes it, where the kernel has throttle events: see `plimsoll status`; --record-dir "+
+				"says where")
 	case errors.Is(err, fs.ErrPermission):
 		return withHint(err, "the record is for root: use sudo")
 	}
@@ -173,8 +182,9 @@ func noRecord(err error) error {
 
 // historyOf makes figures of rows.
 func historyOf(r disk.Range, from, to time.Time, who string) report.History {
-	h := report.History{Schema: report.HistorySchema, From: from, To: to, Files: r.Files, Lost: r.Lost, Containers: []report.HistoryContainer{},
-		Gaps: gaps(r.Covered, from, to), Warnings: []string{}, Minutely: who != ""}
+	h := report.History{Schema: report.HistorySchema, From: from, To: to, Files: r.Files, Lost: r.Lost,
+		Containers: []report.HistoryContainer{},
+		Gaps:       gaps(r.Covered, from, to), Warnings: []string{}, Minutely: who != ""}
 	for _, err := range r.Skipped {
 		h.Warnings = append(h.Warnings, "a file is left out: "+err.Error())
 	}
@@ -189,11 +199,13 @@ func historyOf(r disk.Range, from, to time.Time, who string) report.History {
 		if !known {
 			at = len(h.Containers)
 			places[m.Cgroup] = at
-			h.Containers = append(h.Containers, report.HistoryContainer{Cgroup: m.Cgroup, Minutes: []report.HistoryMinute{}})
+			h.Containers = append(h.Containers, report.HistoryContainer{Cgroup: m.Cgroup,
+				Minutes: []report.HistoryMinute{}})
 		}
 		c := &h.Containers[at]
 		c.ID, c.Namespace, c.Pod, c.Container, c.Name = m.ContainerID, m.Namespace, m.Pod, m.Container, m.Name()
-		c.Minutes = append(c.Minutes, report.HistoryMinute{Start: time.UnixMilli(m.Start).In(from.Location()), HistoryFigures: figuresOf(m)})
+		c.Minutes = append(c.Minutes, report.HistoryMinute{Start: time.UnixMilli(m.Start).In(from.Location()),
+			HistoryFigures: figuresOf(m)})
 	}
 	for i := range h.Containers {
 		c := &h.Containers[i]
@@ -227,7 +239,8 @@ func meant(rows []flight.Minute, who string) map[string]bool {
 // figuresOf are those of one minute.
 func figuresOf(m *flight.Minute) report.HistoryFigures {
 	period := float64(max(m.PeriodUs, 1))
-	f := report.HistoryFigures{Mean: float64(m.UsedUs) / float64(time.Minute/time.Microsecond), Peak: float64(m.PeakUs) / period,
+	f := report.HistoryFigures{Mean: float64(m.UsedUs) / float64(time.Minute/time.Microsecond),
+		Peak: float64(m.PeakUs) / period,
 		Used: time.Duration(m.UsedUs) * time.Microsecond, Throttled: time.Duration(m.ThrottledUs) * time.Microsecond,
 		Throttles: int64(m.Throttles), Refills: int64(m.Refills), Periods: int64(m.Periods)}
 	if m.LimitUs > 0 {
@@ -249,7 +262,8 @@ func figuresOf(m *flight.Minute) report.HistoryFigures {
 // requestsOf are those of a minute.
 func requestsOf(q *flight.Requests) *report.HistoryRequests {
 	us := func(n int64) time.Duration { return time.Duration(max(n, 0)) * time.Microsecond }
-	r := &report.HistoryRequests{Answered: q.Answered, Doubtful: q.Doubtful, Unthrottled: us(q.UnthrottledP99Us), Time: us(q.ResponseUs), Throttled: us(q.ThrottledUs)}
+	r := &report.HistoryRequests{Answered: q.Answered, Doubtful: q.Doubtful, Unthrottled: us(q.UnthrottledP99Us),
+		Time: us(q.ResponseUs), Throttled: us(q.ThrottledUs)}
 	if q.P99Us >= 0 {
 		r.Response = &report.Quantiles{P50: us(q.P50Us), P90: us(q.P90Us), P99: us(q.P99Us)}
 	}
@@ -272,7 +286,8 @@ func waitsOf(w *flight.Waits) *report.HistoryWaits {
 func sum(list []report.HistoryMinute, recorded time.Duration) (all report.HistoryFigures) {
 	for _, m := range list {
 		all.Used, all.Throttled = all.Used+m.Used, all.Throttled+m.Throttled
-		all.Throttles, all.Refills, all.Periods = all.Throttles+m.Throttles, all.Refills+m.Refills, all.Periods+m.Periods
+		all.Throttles, all.Refills, all.Periods =
+			all.Throttles+m.Throttles, all.Refills+m.Refills, all.Periods+m.Periods
 		all.Peak, all.Quota = max(all.Peak, m.Peak), max(all.Quota, m.Quota)
 		all.Requests, all.Waits = all.Requests.Add(m.Requests), all.Waits.Add(m.Waits)
 		if m.Limit != nil {

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// historyFigure draws a container minute by minute: CPU time and time lost, and its response times where they are measured. Of
-// several containers it is the one that lost most.
+// historyFigure draws a container minute by minute: CPU time and time lost, and its response times where they are
+// measured. Of several containers it is the one that lost most.
 func historyFigure(h report.History) *figure.Canvas {
 	most := 0
 	for i := range h.Containers {
@@ -32,13 +32,15 @@ func historyFigure(h report.History) *figure.Canvas {
 		name string
 		of   func(report.HistoryFigures) float64
 	}{{"the most in one period", peak}, {"CPU time used", use}, {"throttled, share of the time", lost}} {
-		cpus.Curves = append(cpus.Curves, known(figure.Curve{Bare: x.Max > 60, Name: curve.name, Y: minutely(h, c, curve.of)}, 1)...)
+		cpus.Curves = append(cpus.Curves,
+			known(figure.Curve{Bare: x.Max > 60, Name: curve.name, Y: minutely(h, c, curve.of)}, 1)...)
 	}
 	panels := []figure.Panel{cpus}
 	if c.Figures.Requests != nil && c.Figures.Requests.Response != nil {
 		panels = append(panels, responses(h, c, x))
 	}
-	return figure.Lines{Title: c.Name, Subtitle: from.Format("2006-01-02"), Panels: panels, Note: "Where a curve is missing, nothing was recorded."}.Draw()
+	return figure.Lines{Title: c.Name, Subtitle: from.Format("2006-01-02"), Panels: panels,
+		Note: "Where a curve is missing, nothing was recorded."}.Draw()
 }
 
 // responses is the panel of the response times.
@@ -54,7 +56,8 @@ func responses(h report.History, c report.HistoryContainer, x figure.Axis) figur
 			return math.NaN()
 		})
 	}
-	p := figure.Panel{Title: "response times", X: x, Y: figure.Axis{Label: "ms", Max: 1.05 * c.Figures.Requests.Response.P99.Seconds() * 1000}}
+	p := figure.Panel{Title: "response times", X: x,
+		Y: figure.Axis{Label: "ms", Max: 1.05 * c.Figures.Requests.Response.P99.Seconds() * 1000}}
 	for _, curve := range []struct {
 		name string
 		of   func(*report.HistoryRequests) time.Duration
@@ -63,7 +66,8 @@ func responses(h report.History, c report.HistoryContainer, x figure.Axis) figur
 		{"p99 without the time throttled", func(r *report.HistoryRequests) time.Duration { return r.Unthrottled }},
 		{"p50", func(r *report.HistoryRequests) time.Duration { return r.Response.P50 }},
 	} {
-		p.Curves = append(p.Curves, known(figure.Curve{Bare: x.Max > 60, Name: curve.name, Y: quantile(curve.of)}, 1)...)
+		p.Curves = append(p.Curves, known(figure.Curve{Bare: x.Max > 60, Name: curve.name, Y: quantile(curve.of)},
+			1)...)
 	}
 	return p
 }

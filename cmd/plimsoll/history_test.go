@@ -26,13 +26,16 @@ func TestMoment(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, berlin)
 	for text, want := range map[string]string{
-		"03:12": "2026-11-25T03:12:00+01:00", "03:12:30": "2026-11-25T03:12:30+01:00", "13:00": "2026-11-24T13:00:00+01:00",
-		"2026-11-24 03:12": "2026-11-24T03:12:00+01:00", "2026-07-01T03:12": "2026-07-01T03:12:00+02:00", "2026-11-24": "2026-11-24T00:00:00+01:00",
+		"03:12": "2026-11-25T03:12:00+01:00", "03:12:30": "2026-11-25T03:12:30+01:00",
+		"13:00":            "2026-11-24T13:00:00+01:00",
+		"2026-11-24 03:12": "2026-11-24T03:12:00+01:00", "2026-07-01T03:12": "2026-07-01T03:12:00+02:00",
+		"2026-11-24":           "2026-11-24T00:00:00+01:00",
 		"2026-11-25T03:12:00Z": "2026-11-25T04:12:00+01:00", "90m": "2026-11-25T10:30:00+01:00",
 		"2026-10-25 01:30": "2026-10-25T01:30:00+02:00", "2026-10-25 03:30": "2026-10-25T03:30:00+01:00",
 		"2026-10-25T02:30:00+01:00": "2026-10-25T02:30:00+01:00", "2026-10-25": "2026-10-25T00:00:00+02:00",
 		// wrong
-		"2026-10-25 02:30": "is there twice", "2026-03-29 02:30": "is set forward", "yesterday": "is not a time", "25:00": "is not a time", "-5m": "is not a time",
+		"2026-10-25 02:30": "is there twice", "2026-03-29 02:30": "is set forward", "yesterday": "is not a time",
+		"25:00": "is not a time", "-5m": "is not a time",
 	} {
 		got, err := moment(text, now)
 		switch {
@@ -48,7 +51,9 @@ func TestMoment(t *testing.T) {
 
 func TestSpanOfAHistory(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct{ from, to, want string }{{"", "", "11:00 12:00"}, {"", "03:12", "02:12 03:12"}, {"03:00", "03:12", "03:00 03:12"}, {"03:12", "03:00", "is not before"}, {"x", "", "--from"}, {"", "x", "--to"}} {
+	for _, c := range []struct{ from, to, want string }{{"", "", "11:00 12:00"}, {"", "03:12", "02:12 03:12"},
+		{"03:00", "03:12", "03:00 03:12"}, {"03:12", "03:00", "is not before"}, {"x", "", "--from"}, {"", "x",
+			"--to"}} {
 		f := historyFlags{from: c.from, to: c.to}
 		from, to, err := f.span(now)
 		got := from.Format("15:04") + " " + to.Format("15:04")
@@ -61,7 +66,8 @@ func TestSpanOfAHistory(t *testing.T) {
 	}
 }
 
-// recordedMinutes writes a record: two containers, of which one sleeps in the second minute; minutes 4 and 5 are missing.
+// recordedMinutes writes a record: two containers, of which one sleeps in the second minute;
+// minutes 4 and 5 are missing.
 func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
 	t.Helper()
 	r, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
@@ -70,19 +76,25 @@ func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
 	}
 	for _, n := range []int{0, 1, 2, 3, 6} {
 		start := t0.Add(time.Duration(n) * time.Minute).UnixMilli()
-		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start, PeriodUs: 100_000, LimitUs: 50_000, Periods: 600,
-			UsedUs: 30_000_000, PeakUs: 60_000, ThrottledUs: 1_500_000, Throttles: 40, Refills: 10, Used: []float32{1}, QuotaAt: []int32{0}, QuotaUs: []int64{75_000}}
+		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start,
+			PeriodUs: 100_000, LimitUs: 50_000, Periods: 600,
+			UsedUs: 30_000_000, PeakUs: 60_000, ThrottledUs: 1_500_000, Throttles: 40, Refills: 10, Used: []float32{
+				1}, QuotaAt: []int32{0}, QuotaUs: []int64{75_000}}
 		switch n {
 		case 2:
-			web.Waits = &flight.Waits{Wanted: 35_000_000, Received: 30_000_000, OwnLimit: 4_000_000, Neighbour: 1_000_000}
-			web.Requests = &flight.Requests{Answered: 600, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
+			web.Waits = &flight.Waits{Wanted: 35_000_000, Received: 30_000_000, OwnLimit: 4_000_000,
+				Neighbour: 1_000_000}
+			web.Requests = &flight.Requests{Answered: 600, P50Us: 4000, P90Us: 9000, P99Us: 105_000,
+				UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
 		case 3:
 			web.Waits = &flight.Waits{Wanted: 30_500_000, Received: 30_000_000, Neighbour: 500_000}
-			web.Requests = &flight.Requests{Answered: 90, Doubtful: 10, P50Us: -1, P90Us: -1, P99Us: -1, UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
+			web.Requests = &flight.Requests{Answered: 90, Doubtful: 10, P50Us: -1, P90Us: -1, P99Us: -1,
+				UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
 		}
 		b := flight.Batch{Rows: []flight.Minute{web}, Covered: []int64{start}}
 		if n != 1 {
-			b.Rows = append(b.Rows, flight.Minute{Cgroup: "/lab/a", Container: "/lab/a", Start: start, PeriodUs: 100_000, LimitUs: -1, UsedUs: 6_000_000, Used: []float32{1}})
+			b.Rows = append(b.Rows, flight.Minute{Cgroup: "/lab/a", Container: "/lab/a", Start: start,
+				PeriodUs: 100_000, LimitUs: -1, UsedUs: 6_000_000, Used: []float32{1}})
 		}
 		if err := r.Write(b, t0.Add(10*time.Minute)); err != nil {
 			t.Fatal(err)
@@ -103,11 +115,15 @@ func TestHistory(t *testing.T) {
 		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
 	half := 0.5
-	want := report.HistoryFigures{Limit: &half, Quota: 0.75, Mean: 0.5, Peak: 0.6, Used: 150 * time.Second, Throttled: 7500 * time.Millisecond, Throttles: 200, Refills: 50, Periods: 3000,
-		Requests: &report.HistoryRequests{Answered: 690, Doubtful: 10, Response: &report.Quantiles{P50: 4 * time.Millisecond, P90: 9 * time.Millisecond, P99: 105 * time.Millisecond},
+	want := report.HistoryFigures{Limit: &half, Quota: 0.75, Mean: 0.5, Peak: 0.6, Used: 150 * time.Second,
+		Throttled: 7500 * time.Millisecond, Throttles: 200, Refills: 50, Periods: 3000,
+		Requests: &report.HistoryRequests{Answered: 690, Doubtful: 10,
+			Response: &report.Quantiles{P50: 4 * time.Millisecond, P90: 9 * time.Millisecond,
+				P99: 105 * time.Millisecond},
 			Unthrottled: 15 * time.Millisecond, Time: 9 * time.Second, Throttled: 3 * time.Second},
 		Waits: &report.HistoryWaits{Wanted: 65500 * time.Millisecond, Received: time.Minute,
-			Causes: map[report.Cause]time.Duration{report.CauseOwnLimit: 4 * time.Second, report.CauseNeighbour: 1500 * time.Millisecond}}}
+			Causes: map[report.Cause]time.Duration{report.CauseOwnLimit: 4 * time.Second,
+				report.CauseNeighbour: 1500 * time.Millisecond}}}
 	if diff := cmp.Diff(want, h.Containers[1].Figures); diff != "" || h.Containers[1].Name != "shop/web/nginx" {
 		t.Errorf("%s (-want +got):\n%s", h.Containers[1].Name, diff)
 	}
@@ -120,10 +136,12 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %+v, %v", who, h.Containers, err)
 		}
 	}
-	if _, err := readHistory(dir, t0, t0.Add(7*time.Minute), "other"); err == nil || !strings.Contains(err.Error(), "no container") {
+	if _, err := readHistory(dir, t0, t0.Add(7*time.Minute), "other"); err == nil ||
+		!strings.Contains(err.Error(), "no container") {
 		t.Errorf("an unknown container: %v", err)
 	}
-	if _, err := readHistory(filepath.Join(dir, "none"), t0, t0.Add(time.Hour), ""); err == nil || !errors.Is(err, os.ErrNotExist) {
+	if _, err := readHistory(filepath.Join(dir, "none"), t0, t0.Add(time.Hour), ""); err == nil ||
+		!errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no record: %v", err)
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
@@ -144,34 +162,41 @@ func TestHistoryCommand(t *testing.T) {
 		var out bytes.Buffer
 		cmd := newRoot()
 		cmd.SetOut(&out)
-		cmd.SetArgs(append([]string{"history", "--record-dir", dir, "--from", "2026-11-25T03:10:00Z", "--to", "2026-11-25T03:17:00Z"}, args...))
+		cmd.SetArgs(append([]string{"history", "--record-dir", dir, "--from", "2026-11-25T03:10:00Z", "--to",
+			"2026-11-25T03:17:00Z"}, args...))
 		if err := cmd.Execute(); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
 	drawn := filepath.Join(t.TempDir(), "x.svg")
-	if text := run("nginx", "--figure", drawn); strings.Count(text, "1.5s") != 5 || strings.Count(text, "105ms") != 1 || strings.Count(text, "UNTHROTTLED") != 2 ||
-		!strings.Contains(text, "5s      own_limit") || !strings.Contains(text, "gap") || !strings.Contains(text, "2026-11-25 03:16 UTC") {
+	if text := run("nginx", "--figure", drawn); strings.Count(text, "1.5s") != 5 || strings.Count(text, "105ms") != 1 ||
+		strings.Count(text, "UNTHROTTLED") != 2 ||
+		!strings.Contains(text, "5s      own_limit") || !strings.Contains(text, "gap") ||
+		!strings.Contains(text, "2026-11-25 03:16 UTC") {
 		t.Errorf("%s", text)
 	}
-	if text := run(); !strings.Contains(text, "shop/web/nginx") || !strings.Contains(text, "nothing was recorded from 2026-11-25 03:14 UTC") {
+	if text := run(); !strings.Contains(text, "shop/web/nginx") ||
+		!strings.Contains(text, "nothing was recorded from 2026-11-25 03:14 UTC") {
 		t.Errorf("%s", text)
 	}
-	for _, word := range []string{"shop/web/nginx", "p99 without the time throttled", "response times", "minutes from 03:10 UTC"} {
+	for _, word := range []string{"shop/web/nginx", "p99 without the time throttled", "response times",
+		"minutes from 03:10 UTC"} {
 		if data, err := os.ReadFile(drawn); err != nil || !strings.Contains(string(data), word) {
 			t.Errorf("the figure has no %q: %v", word, err)
 		}
 	}
 	var h report.History
-	if err := json.Unmarshal([]byte(run("--json")), &h); err != nil || len(h.Containers) != 2 || h.Schema != report.HistorySchema {
+	if err := json.Unmarshal([]byte(run("--json")), &h); err != nil || len(h.Containers) != 2 ||
+		h.Schema != report.HistorySchema {
 		t.Errorf("%v %+v", err, h)
 	}
 }
 
 // TestRecordDir: an agent with a state directory of its own has a record of its own.
 func TestRecordDir(t *testing.T) {
-	for _, c := range []struct{ state, dir, want string }{{node.DefaultStateDir, recordFolder, recordFolder}, {"/tmp/x", recordFolder, "/tmp/x/record"}, {"/tmp/x", "/data", "/data"}} {
+	for _, c := range []struct{ state, dir, want string }{{node.DefaultStateDir, recordFolder, recordFolder},
+		{"/tmp/x", recordFolder, "/tmp/x/record"}, {"/tmp/x", "/data", "/data"}} {
 		if got := (&globals{Dirs: node.Dirs{StateDir: c.state}}).recordDir(c.dir); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}

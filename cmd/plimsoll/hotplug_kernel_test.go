@@ -19,7 +19,8 @@ func TestReserveAndHotplug(t *testing.T) {
 	s := newShipped(t)
 	r := newReserved(t, s)
 	if !emulated() || r.pod.Tree().Version() == cgroup.V2 {
-		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 5.10:v1", "CPUs are taken away in virtual machines only, and on v2 by TestRunReserves")
+		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 5.10:v1",
+			"CPUs are taken away in virtual machines only, and on v2 by TestRunReserves")
 	}
 	before := r.files()
 	agent := s.start()
@@ -38,13 +39,16 @@ func TestReserveAndHotplug(t *testing.T) {
 		a, err1 := r.inA.Affinity()
 		b, err2 := r.inB.Affinity()
 		got := s.status().Reserve
-		if !a.Equal(rest) || !b.Equal(rest) || got == nil || len(got.Exclusive) > 0 || len(got.Refused) != 1 || len(got.Pinned) > 0 || r.empty() {
-			return fmt.Sprintf("%v %v: a runs on %s, b on %s; %+v; a cpuset is empty: %v", err1, err2, a, b, got, r.empty())
+		if !a.Equal(rest) || !b.Equal(rest) || got == nil || len(got.Exclusive) > 0 || len(got.Refused) != 1 ||
+			len(got.Pinned) > 0 || r.empty() {
+			return fmt.Sprintf("%v %v: a runs on %s, b on %s; %+v; a cpuset is empty: %v", err1, err2, a, b, got,
+				r.empty())
 		}
 		return ""
 	})
 	for _, g := range []*cgrouptest.Group{r.a, r.b} {
-		if cpus, err := g.Idle().Affinity(); err != nil || !cpus.Equal(rest) { // the kernel lets none into an empty cpuset
+		// the kernel lets none into an empty cpuset
+		if cpus, err := g.Idle().Affinity(); err != nil || !cpus.Equal(rest) {
 			t.Errorf("%v: a new process of %s runs on %s", err, g.Path, cpus)
 		}
 	}

@@ -85,8 +85,8 @@ func fieldsOf(t reflect.Type) (list []field) {
 	return list
 }
 
-// reference writes the documents as Markdown. An object that is in one place has its fields in the table of the document;
-// one that is in several has a table of its own.
+// reference writes the documents as Markdown. An object that is in one place has its fields in the table of the
+// document; one that is in several has a table of its own.
 type reference struct {
 	*testing.T
 	comments map[string]string       // by the path of a package, type and field
@@ -96,7 +96,8 @@ type reference struct {
 }
 
 func newReference(t *testing.T) *reference {
-	r := &reference{T: t, comments: map[string]string{}, heading: map[reflect.Type]string{}, seen: map[reflect.Type]bool{}}
+	r := &reference{T: t, comments: map[string]string{}, heading: map[reflect.Type]string{},
+		seen: map[reflect.Type]bool{}}
 	for _, d := range documents() {
 		r.heading[reflect.TypeOf(d.value)] = "JSON of " + d.by
 	}
@@ -174,7 +175,8 @@ func (r *reference) comment(t reflect.Type, field string) string {
 	name, _, _ := strings.Cut(t.Name(), "[")
 	text := r.comments[t.PkgPath()+"."+name+field]
 	if text == "" || strings.Contains(text, "nil") {
-		r.Errorf("%s.%s%s is written as JSON: its comment is to tell readers of JSON what it is, and is %q", t.PkgPath(), name, field, text)
+		r.Errorf("%s.%s%s is written as JSON: its comment is to tell readers of JSON what it is, and is %q",
+			t.PkgPath(), name, field, text)
 	}
 	return strings.ReplaceAll(text, "|", `\|`)
 }
@@ -238,10 +240,12 @@ func (r *reference) rows(b *strings.Builder, t reflect.Type, path string) {
 
 // object is the structure in a type of fields, which may be a list of them.
 func object(t reflect.Type) (reflect.Type, bool) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array ||
+		t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	return t, t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() && t != reflect.TypeFor[strategy.Strategy]()
+	return t, t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() &&
+		t != reflect.TypeFor[strategy.Strategy]()
 }
 
 // lists is "[]" for a list.

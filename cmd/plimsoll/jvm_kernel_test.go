@@ -79,7 +79,8 @@ func TestJVMStart(t *testing.T) {
 		cgrouptest.Skip(t, "%v; hint: %s", err, probe.Explain(err))
 	}
 	defer p.Close()
-	s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n  - {cgroup: %q, policy: auto, startupBurstPercent: 1000}\n",
+	s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n  - {cgroup: %q, "+
+		"policy: auto, startupBurstPercent: 1000}\n",
 		base.Path+"/auto-*"))
 	s.start()
 	if e := s.status().Events; !e.Subscribed {
@@ -89,7 +90,8 @@ func TestJVMStart(t *testing.T) {
 	for i := range 3 {
 		none = append(none, startJVM(t, p, base, fmt.Sprint("none-", i)))
 		auto = append(auto, startJVM(t, p, base, fmt.Sprint("auto-", i)))
-		t.Logf("ready after %v without, %v with; throttled for %v and %v", none[i].ready.Round(ms), auto[i].ready.Round(ms),
+		t.Logf("ready after %v without, %v with; throttled for %v and %v", none[i].ready.Round(ms),
+			auto[i].ready.Round(ms),
 			none[i].still.Round(ms), auto[i].still.Round(ms))
 		if auto[i].saw != none[i].saw {
 			t.Errorf("beside the agent it saw\n%s\nwithout it\n%s", auto[i].saw, none[i].saw)
@@ -100,7 +102,8 @@ func TestJVMStart(t *testing.T) {
 		return list[len(list)/2].lost()
 	}
 	without, with := median(none), median(auto)
-	t.Logf("it saw %s, and was throttled for %.1f %% of the time without, %.1f %% with; %d refills", auto[0].saw, 100*without, 100*with, s.status().Events.Refills)
+	t.Logf("it saw %s, and was throttled for %.1f %% of the time without, %.1f %% with; %d refills", auto[0].saw,
+		100*without, 100*with, s.status().Events.Refills)
 	if without < 0.2 {
 		t.Errorf("its limit costs it %.3f of the time: the scenario proves nothing", without)
 	}

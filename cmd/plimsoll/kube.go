@@ -35,12 +35,17 @@ type kubeFlags struct {
 
 func (f *kubeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.on, "kube", false, "read the pods of this node from Kubernetes: annotations, ConfigMaps, classes, limits (docs/CONFIG.md)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kube: a kubeconfig file; without one, the cluster in which this is a pod")
-	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "with --kube: the node's name; NODE_NAME, or else the host's name")
+	flags.BoolVar(&f.on, "kube", false,
+		"read the pods of this node from Kubernetes: annotations, ConfigMaps, classes, limits (docs/CONFIG.md)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"with --kube: a kubeconfig file; without one, the cluster in which this is a pod")
+	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"),
+		"with --kube: the node's name; NODE_NAME, or else the host's name")
 	f.nri.register(flags)
-	flags.StringSliceVar(&f.configMaps, "kube-configmaps", nil, "with --kube: the ConfigMaps to read, as NAMESPACE/NAME; of each key, the first that has it counts; "+
-		"without: kube-system/ack-slo-config, and before it in a pod slo-controller-config of the pod's own namespace")
+	flags.StringSliceVar(&f.configMaps, "kube-configmaps", nil,
+		"with --kube: the ConfigMaps to read, as NAMESPACE/NAME; of each key, the first that has it counts; "+
+			"without: kube-system/ack-slo-config, and before it in a pod slo-controller-config of the pod's "+
+			"own namespace")
 }
 
 // names reads the names of the ConfigMaps.
@@ -52,7 +57,8 @@ func (f *kubeFlags) names() (kube.Names, error) {
 	for _, text := range f.configMaps {
 		namespace, name, ok := strings.Cut(text, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return nil, withHint(misusef("--kube-configmaps: %q is not NAMESPACE/NAME", text), "such as kube-system/ack-slo-config")
+			return nil, withHint(misusef("--kube-configmaps: %q is not NAMESPACE/NAME", text),
+				"such as kube-system/ack-slo-config")
 		}
 		names = append(names, kube.ConfigMap{Namespace: namespace, Name: name})
 	}
@@ -73,7 +79,8 @@ func (f *kubeFlags) nodeName() (string, error) {
 }
 
 // open makes a client of the API server, which may be away.
-func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, log *slog.Logger) (*cluster.Cluster, error) {
+func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File,
+	log *slog.Logger) (*cluster.Cluster, error) {
 	if !f.on {
 		return nil, nil
 	}
@@ -89,8 +96,9 @@ func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *confi
 	if err != nil {
 		return nil, withHint(err, "outside of a pod, --kubeconfig says where the API server is")
 	}
-	return cluster.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
-		Own: file.Node(), Tenants: file.Tenants(), Log: log, Now: time.Now}), nil
+	return cluster.New(kube.Options{API: api, Node: node, Names: names, Groups: found,
+		Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
+		Own:       file.Node(), Tenants: file.Tenants(), Log: log, Now: time.Now}), nil
 }
 
 // Health is the part of Status that says whether the agent lives and is ready.

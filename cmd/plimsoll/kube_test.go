@@ -28,11 +28,13 @@ func kubeFlagsOf(t *testing.T, args ...string) *kubeFlags {
 
 func TestKubeConfigMaps(t *testing.T) {
 	names, err := kubeFlagsOf(t).names()
-	if diff := cmp.Diff(kube.Names{{Namespace: "kube-system", Name: "ack-slo-config"}}, names); diff != "" || err != nil {
+	if diff := cmp.Diff(kube.Names{{Namespace: "kube-system", Name: "ack-slo-config"}}, names); diff != "" ||
+		err != nil {
 		t.Errorf("outside of a pod: %v, %s", err, diff)
 	}
 	names, err = kubeFlagsOf(t, "--kube-configmaps", "a/b,c/d", "--kube-configmaps=e/f").names()
-	if diff := cmp.Diff(kube.Names{{Namespace: "a", Name: "b"}, {Namespace: "c", Name: "d"}, {Namespace: "e", Name: "f"}}, names); diff != "" || err != nil {
+	if diff := cmp.Diff(kube.Names{{Namespace: "a", Name: "b"}, {Namespace: "c", Name: "d"},
+		{Namespace: "e", Name: "f"}}, names); diff != "" || err != nil {
 		t.Errorf("%v, %s", err, diff)
 	}
 	for _, bad := range []string{"b", "/b", "a/", "a/b/c"} {
@@ -62,7 +64,8 @@ func TestNodeName(t *testing.T) {
 
 // Without --kube nothing of it is made, and nothing stands between the agent and what was found.
 func TestWithoutKube(t *testing.T) {
-	c, err := kubeFlagsOf(t, "--kubeconfig", "/nonexistent").open(nil, nil, &config.File{}, slog.New(slog.DiscardHandler))
+	c, err := kubeFlagsOf(t, "--kubeconfig", "/nonexistent").open(nil, nil, &config.File{},
+		slog.New(slog.DiscardHandler))
 	if c != nil || err != nil {
 		t.Fatalf("%v, %v", c, err)
 	}
@@ -82,8 +85,10 @@ func TestKubeNeedsACluster(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("kind: ["), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"--kube"}, {"--kube", "--kubeconfig", "/nonexistent"}, {"--kube", "--kubeconfig", bad}, {"--kube", "--kube-configmaps", "x"}} {
-		if c, err := kubeFlagsOf(t, args...).open(nil, nil, &config.File{}, slog.New(slog.DiscardHandler)); c != nil || err == nil {
+	for _, args := range [][]string{{"--kube"}, {"--kube", "--kubeconfig", "/nonexistent"},
+		{"--kube", "--kubeconfig", bad}, {"--kube", "--kube-configmaps", "x"}} {
+		if c, err := kubeFlagsOf(t, args...).open(nil, nil, &config.File{}, slog.New(slog.DiscardHandler)); c != nil ||
+			err == nil {
 			t.Errorf("%q: %v, %v", args, c, err)
 		}
 	}

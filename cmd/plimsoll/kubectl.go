@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/discover/kube/fanout"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
+	"plimsoll/internal/usage"
 )
 
 // pluginName is what kubectl calls for `kubectl plimsoll`: the same binary by another name.
@@ -47,7 +48,8 @@ too: they have the agents work.`,
 	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "a kubeconfig file; without one, what kubectl uses")
 	flags.StringVar(&p.context, "context", "", "the context of the kubeconfig to use")
 	flags.StringVarP(&p.namespace, "namespace", "n", "plimsoll", "where the agents run")
-	flags.StringVarP(&p.selector, "selector", "l", "app.kubernetes.io/name=plimsoll,app.kubernetes.io/component=agent", "the labels of their pods")
+	flags.StringVarP(&p.selector, "selector", "l", "app.kubernetes.io/name=plimsoll,app.kubernetes.io/component=agent",
+		"the labels of their pods")
 	flags.StringVar(&p.node, "node", "", "ask this node only")
 	flags.BoolVar(&p.asJSON, "json", false, "write JSON (docs/REFERENCE.md documents it)")
 
@@ -63,23 +65,29 @@ too: they have the agents work.`,
 			if policy != "" {
 				command = append(command, "--policy", policy)
 			}
-			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
+			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte,
+				error) {
 				return c.Exec(ctx, a, command...)
 			})
 		},
 	}
-	plan.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
+	plan.Flags().StringVar(&policy, "policy", "",
+		"the policy to try for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without "+
+			"it, what is configured")
 	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	root.AddCommand(
 		&cobra.Command{Use: "status [NAME]", Short: "Show what is changed on each node", Args: cobra.MaximumNArgs(1),
-			Long:    "Show what is changed on each node. NAME is a container or pod, or a part of its name or path: only what has it is shown.",
+			Long: "Show what is changed on each node. NAME is a container or pod, or a part of its name or path: " +
+				"only what has it is shown.",
 			Example: "  kubectl plimsoll status\n  kubectl plimsoll status default/web",
 			RunE:    func(cmd *cobra.Command, args []string) error { return p.status(cmd, args) }},
-		&cobra.Command{Use: "report", Short: "Show per container of each node how much it was throttled, burst, and ran above its limit", Args: cobra.NoArgs,
+		&cobra.Command{Use: "report",
+			Short:   "Show per container of each node how much it was throttled, burst, and ran above its limit",
+			Args:    cobra.NoArgs,
 			Example: "  kubectl plimsoll report\n  kubectl plimsoll report --node worker-1 --json",
 			RunE:    func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
 		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), plan)
-	explainUse(root)
+	usage.Explain(root)
 	return root
 }
 
@@ -137,11 +145,13 @@ func ask[T report.Page](cmd *cobra.Command, p *plugin, q question) error {
 }
 
 // askThese asks these agents, and shows what they say.
-func askThese[T report.Page](cmd *cobra.Command, p *plugin, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration, q question) error {
+func askThese[T report.Page](cmd *cobra.Command, p *plugin, cluster *kube.Cluster, pods []kube.AgentPod,
+	patience time.Duration, q question) error {
 	return tell(cmd, p, answersOf[T](cmd, cluster, pods, patience, q))
 }
 
-func answersOf[T report.Page](cmd *cobra.Command, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration, q question) []report.Answer[T] {
+func answersOf[T report.Page](cmd *cobra.Command, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration,
+	q question) []report.Answer[T] {
 	bar := progress.For(bars(cmd), "asking", patience)
 	defer bar.Stop()
 	return fanout.Each[T](cmd.Context(), pods, patience, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {

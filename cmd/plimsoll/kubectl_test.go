@@ -34,7 +34,8 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/api/v1/namespaces/plimsoll/pods" {
 		f.asked = append(f.asked, r.URL.Query().Get("labelSelector")+" "+r.URL.Query().Get("fieldSelector"))
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: f.pods})
+		_ = json.NewEncoder(w).Encode(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+			Items: f.pods})
 		return
 	}
 	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/plimsoll/pods/")
@@ -55,7 +56,8 @@ func forward(w http.ResponseWriter, r *http.Request, server http.HandlerFunc) {
 		go func() {
 			<-replied
 			defer s.Close()
-			if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError || s.Headers().Get(corev1.PortHeader) != "12780" {
+			if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError ||
+				s.Headers().Get(corev1.PortHeader) != "12780" {
 				return
 			}
 			request, err := http.ReadRequest(bufio.NewReader(s))
@@ -74,8 +76,11 @@ func forward(w http.ResponseWriter, r *http.Request, server http.HandlerFunc) {
 }
 
 func agentPod(name, node string) corev1.Pod {
-	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "plimsoll", Name: name}, Spec: corev1.PodSpec{NodeName: node,
-		Containers: []corev1.Container{{Name: "plimsoll", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 12779}, {Name: "local", ContainerPort: 12780}}}}}}
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "plimsoll", Name: name},
+		Spec: corev1.PodSpec{NodeName: node,
+			Containers: []corev1.Container{{Name: "plimsoll",
+				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 12779},
+					{Name: "local", ContainerPort: 12780}}}}}}
 }
 
 // kubectlPlimsoll runs the plugin against a fake cluster.
@@ -123,14 +128,16 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v: %v", c.args, err)
 		}
-		if n1, n2 := strings.Index(out, "\nn1 "), strings.Index(out, "\nn2 "); !strings.HasPrefix(out, "NODE  NAME") || n1 < 0 || n2 < n1 || strings.Count(out, c.want) < 2 ||
+		if n1, n2 := strings.Index(out, "\nn1 "), strings.Index(out, "\nn2 "); !strings.HasPrefix(out, "NODE  NAME") ||
+			n1 < 0 || n2 < n1 || strings.Count(out, c.want) < 2 ||
 			strings.Contains(out, "stands by") {
 			t.Errorf("%v: got\n%s", c.args, out)
 		}
 	}
 	out, err := kubectlPlimsoll(t, f, "status", "--json", "--node", "n1", "-l", "a=b")
 	var got report.Cluster[report.Status]
-	if e := json.Unmarshal([]byte(out), &got); e != nil || err != nil || got.Schema != report.ClusterSchema || len(got.Nodes) != 2 ||
+	if e := json.Unmarshal([]byte(out), &got); e != nil || err != nil || got.Schema != report.ClusterSchema ||
+		len(got.Nodes) != 2 ||
 		got.Nodes[0].Node != "n1" || got.Nodes[0].Answer.Version != "1" {
 		t.Errorf("%v, %v, %s", err, e, out)
 	}
@@ -144,16 +151,19 @@ func TestPluginStatusOfAName(t *testing.T) {
 	says := func(pod string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			s := (&fakeAgent{}).Status()
-			s.Containers = append(s.Containers, report.Container{Cgroup: "/" + pod, Name: "default/" + pod, Level: "container"})
+			s.Containers = append(s.Containers, report.Container{Cgroup: "/" + pod, Name: "default/" + pod,
+				Level: "container"})
 			_ = report.WriteJSON(w, s)
 		}
 	}
-	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")}, agent: map[string]http.HandlerFunc{"one": says("a"), "two": says("b")}}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")},
+		agent: map[string]http.HandlerFunc{"one": says("a"), "two": says("b")}}
 	out, err := kubectlPlimsoll(t, f, "status", "default/b")
 	if err != nil || !strings.Contains(out, "\nn2 ") || strings.Contains(out, "n1") || strings.Contains(out, "nginx") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := kubectlPlimsoll(t, f, "status", "default/c"); err == nil || !strings.Contains(err.Error(), `no container is called "default/c"`) {
+	if _, err := kubectlPlimsoll(t, f, "status", "default/c"); err == nil ||
+		!strings.Contains(err.Error(), `no container is called "default/c"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -173,36 +183,43 @@ func TestPluginOfAllNodes(t *testing.T) {
 			_ = report.WriteJSON(w, s)
 		}
 	}
-	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")}, agent: map[string]http.HandlerFunc{"one": says(0), "two": says(100 * time.Millisecond)}}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")},
+		agent: map[string]http.HandlerFunc{"one": says(0), "two": says(100 * time.Millisecond)}}
 	out, err := kubectlPlimsoll(t, f, "top", "--once")
-	if lines := strings.Split(out, "\n"); err != nil || !strings.HasPrefix(out, "n2: default/") || !strings.Contains(out, "2 nodes idle: ") || strings.Count(out, "\n n1 ")+strings.Count(out, " n1 ") < 2 ||
+	if lines := strings.Split(out, "\n"); err != nil || !strings.HasPrefix(out, "n2: default/") ||
+		!strings.Contains(out, "2 nodes idle: ") || strings.Count(out, "\n n1 ")+strings.Count(out, " n1 ") < 2 ||
 		len(lines) < 6 || strings.Index(out, " n2 ") > strings.Index(out, " n1 ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, err = kubectlPlimsoll(t, f, "why", "default/web", "--for", "300ms", "--node", "n2")
-	if out = joined(out); err != nil || !strings.Contains(out, "Node n2: default/web/nginx stood still for ") || !strings.Contains(out, "its policy is none") || !strings.Contains(out, "To do: set its policy to auto") {
+	if out = joined(out); err != nil || !strings.Contains(out, "Node n2: default/web/nginx stood still for ") ||
+		!strings.Contains(out, "its policy is none") || !strings.Contains(out, "To do: set its policy to auto") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := kubectlPlimsoll(t, f, "why", "default/wbe", "--for", "1ms"); err == nil || !strings.Contains(err.Error(), "no container is called") {
+	if _, err := kubectlPlimsoll(t, f, "why", "default/wbe", "--for", "1ms"); err == nil ||
+		!strings.Contains(err.Error(), "no container is called") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestPluginNamesTheAgentsPod: a step that only an agent's program has is called in its pod, with the path that the agent knows.
+// TestPluginNamesTheAgentsPod: a step that only an agent's program has is called in its pod,
+// with the path that the agent knows.
 func TestPluginNamesTheAgentsPod(t *testing.T) {
 	until := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	begun := time.Now()
-	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}, agent: map[string]http.HandlerFunc{"one": func(w http.ResponseWriter, _ *http.Request) {
-		s := (&fakeAgent{}).Status()
-		s.Now = s.Now.Add(time.Since(begun))
-		for i := range s.Containers {
-			s.Containers[i].Paused, s.Containers[i].Totals.ThrottledWall = &until, time.Since(begun)/10
-		}
-		_ = report.WriteJSON(w, s)
-	}}}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")},
+		agent: map[string]http.HandlerFunc{"one": func(w http.ResponseWriter, _ *http.Request) {
+			s := (&fakeAgent{}).Status()
+			s.Now = s.Now.Add(time.Since(begun))
+			for i := range s.Containers {
+				s.Containers[i].Paused, s.Containers[i].Totals.ThrottledWall = &until, time.Since(begun)/10
+			}
+			_ = report.WriteJSON(w, s)
+		}}}
 	f.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	out, err := kubectlPlimsoll(t, f, "why", "default/web/nginx", "--for", "300ms")
-	if want := "To do: `kubectl -n plimsoll exec one -- /plimsoll resume /pods/web` ends the pause."; err != nil || !strings.Contains(joined(out), want) {
+	if want := "To do: `kubectl -n plimsoll exec one -- /plimsoll resume /pods/web` ends the pause."; err != nil ||
+		!strings.Contains(joined(out), want) {
 		t.Errorf("%v, want %q in\n%s", err, want, out)
 	}
 }
@@ -213,16 +230,19 @@ func TestPluginListsSilentNodes(t *testing.T) {
 			http.Error(w, "stands by", http.StatusServiceUnavailable)
 		}}}
 	out, err := kubectlPlimsoll(t, f, "status")
-	if err == nil || !strings.Contains(err.Error(), "1 of 1") || !strings.Contains(out, "no answer") || exitCode(err) != exitNoAgent {
+	if err == nil || !strings.Contains(err.Error(), "1 of 1") || !strings.Contains(out, "no answer") ||
+		exitCode(err) != exitNoAgent {
 		t.Errorf("%v: %s", err, out)
 	}
-	if _, err := kubectlPlimsoll(t, &fakeCluster{}, "status"); err == nil || !strings.Contains(err.Error(), "no agent's pod") {
+	if _, err := kubectlPlimsoll(t, &fakeCluster{}, "status"); err == nil ||
+		!strings.Contains(err.Error(), "no agent's pod") {
 		t.Errorf("of no pod: %v", err)
 	}
 }
 
 func TestCalledAsPlugin(t *testing.T) {
-	for name, want := range map[string]bool{"/usr/local/bin/kubectl-plimsoll": true, "kubectl-plimsoll.exe": true, "/plimsoll": false, "kubectl": false} {
+	for name, want := range map[string]bool{"/usr/local/bin/kubectl-plimsoll": true, "kubectl-plimsoll.exe": true,
+		"/plimsoll": false, "kubectl": false} {
 		if got := asPlugin(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -30,7 +30,8 @@ type clusterSource struct {
 
 // View merges what the nodes say. A node without an answer is a problem of the view, unless there is no other.
 func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string, error) {
-	answers := fanout.All[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) })
+	answers := fanout.All[report.Status](ctx, s.pods,
+		func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var views []view.View
@@ -121,9 +122,10 @@ func (p *plugin) whyCommand() *cobra.Command {
 func (p *plugin) diagnoseCommand() *cobra.Command {
 	var length time.Duration
 	cmd := &cobra.Command{
-		Use:     "diagnose POD",
-		Short:   "Measure on its node what keeps the threads of a pod from a CPU",
-		Long:    "Measure on its node what keeps the threads of a pod from a CPU. POD is a pod or container as in `kubectl plimsoll status`. It takes the right to pods/exec.",
+		Use:   "diagnose POD",
+		Short: "Measure on its node what keeps the threads of a pod from a CPU",
+		Long: "Measure on its node what keeps the threads of a pod from a CPU. POD is a pod or container as in " +
+			"`kubectl plimsoll status`. It takes the right to pods/exec.",
 		Example: "  kubectl plimsoll diagnose default/web --for 30s",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,9 +139,11 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
-				return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()}, names[a.Node]...)...)
-			})
+			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout,
+				func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
+					return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()},
+						names[a.Node]...)...)
+				})
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 10*time.Second, "how long to measure")
@@ -150,7 +154,8 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]string, []kube.AgentPod, error) {
 	names := map[string][]string{}
 	var near error
-	for _, a := range fanout.All[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
+	for _, a := range fanout.All[report.Status](ctx, s.pods,
+		func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
 		if a.Answer == nil {
 			near = fmt.Errorf("node %s: no answer: %s", a.Node, a.Error)
 			continue
@@ -169,6 +174,7 @@ func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]stri
 	if len(names) == 0 {
 		return nil, nil, near
 	}
-	pods := slices.DeleteFunc(slices.Clone(s.pods), func(a kube.AgentPod) bool { return len(names[a.Node]) == 0 || !a.Ready })
+	pods := slices.DeleteFunc(slices.Clone(s.pods),
+		func(a kube.AgentPod) bool { return len(names[a.Node]) == 0 || !a.Ready })
 	return names, pods, nil
 }

@@ -80,8 +80,8 @@ func (l *leased) stillRaised() {
 	}
 }
 
-// putBack waits until the limit is back, from the agent's end on: for the lease and two seconds. No period had more than
-// the cap in the meantime, and a later agent starts as if nothing had been.
+// putBack waits until the limit is back, from the agent's end on: for the lease and two seconds. No period had more
+// than the cap in the meantime, and a later agent starts as if nothing had been.
 func (l *leased) putBack() {
 	l.t.Helper()
 	begin := time.Now()
@@ -187,7 +187,8 @@ func memoryGroup(t *testing.T) string {
 	if _, err := os.Stat(filepath.Join(cgrouptest.Root(), "memory/memory.limit_in_bytes")); err != nil {
 		text, _ := os.ReadFile(filepath.Join(cgrouptest.Root(), "cgroup.subtree_control"))
 		if !strings.Contains(string(text), "memory") {
-			cgrouptest.Elsewhere(t, "tier kernel on a host with the memory controller", "no memory controller is enabled")
+			cgrouptest.Elsewhere(t, "tier kernel on a host with the memory controller",
+				"no memory controller is enabled")
 		}
 		name = filepath.Join(cgrouptest.Root(), filepath.Base(name))
 	}
@@ -238,8 +239,8 @@ func kills(t *testing.T, group string) int {
 	return 0
 }
 
-// TestLeaseOfAnAgentInACrashLoop: an agent that is killed again right after each start, until nobody starts it any more, has
-// sent no heartbeat since the first time.
+// TestLeaseOfAnAgentInACrashLoop: an agent that is killed again right after each start, until nobody starts it any
+// more, has sent no heartbeat since the first time.
 func TestLeaseOfAnAgentInACrashLoop(t *testing.T) {
 	l := raisedUnderLease(t, 3*shortLease) // within which four agents start beside any load
 	l.agent.stop(syscall.SIGKILL)
@@ -255,8 +256,8 @@ func TestLeaseOfAnAgentInACrashLoop(t *testing.T) {
 	l.putBack()
 }
 
-// TestLeaseThatIsAskedToEnd: a pod's containers are asked to end together. Where the agent hangs, plimsoll-lease stays until
-// its limits are back; beside one that goes on it ends.
+// TestLeaseThatIsAskedToEnd: a pod's containers are asked to end together. Where the agent hangs, plimsoll-lease stays
+// until its limits are back; beside one that goes on it ends.
 func TestLeaseThatIsAskedToEnd(t *testing.T) {
 	l := raisedUnderLease(t, shortLease)
 	l.watcher.stop(syscall.SIGTERM)
@@ -279,8 +280,8 @@ func TestLeaseThatIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// TestLeaseAndASuccessor: the agent that stands by takes over from one that is killed because it hangs, and is left alone.
-// Either of the two that get the lock restores, and only one of them.
+// TestLeaseAndASuccessor: the agent that stands by takes over from one that is killed because it hangs, and is left
+// alone. Either of the two that get the lock restores, and only one of them.
 func TestLeaseAndASuccessor(t *testing.T) {
 	l := raisedUnderLease(t, shortLease)
 	second := l.launch(append(l.flags, "--stand-by")...)

@@ -29,20 +29,24 @@ func leftOut(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, noth
 		return notes
 	}
 	if file.Node().Policy == strategy.None {
-		notes = append(notes, "Where no override says otherwise the policy is none, with which no limit is changed. hint: --policy auto")
+		notes = append(notes,
+			"Where no override says otherwise the policy is none, with which no limit is changed. hint: --policy auto")
 	}
 	if list := limited(tree, found.Unnamed()); len(list) > 0 {
 		more := ""
 		if n := len(list) - mostUnnamed; n > 0 {
 			list, more = list[:mostUnnamed], fmt.Sprintf(" and %d more", n)
 		}
-		notes = append(notes, "These groups have a limit and are not managed, because nothing names them: "+strings.Join(list, ", ")+more+". hint: --include "+hint.Word(list[0]))
+		notes = append(notes,
+			"These groups have a limit and are not managed, because nothing names them: "+strings.Join(list,
+				", ")+more+". hint: --include "+hint.Word(list[0]))
 	}
 	return notes
 }
 
 func unmatched(glob string) string {
-	return fmt.Sprintf("No control group matches %s. hint: a star does not cross a slash; the path begins below the mount of the cpu controller", hint.Word(glob))
+	return fmt.Sprintf("No control group matches %s. hint: a star does not cross a slash; the path begins below the "+
+		"mount of the cpu controller", hint.Word(glob))
 }
 
 func limited(tree *cgroup.Tree, groups []string) []string {

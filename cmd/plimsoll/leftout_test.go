@@ -21,10 +21,13 @@ func joined(text string) string { return strings.Join(strings.Fields(text), " ")
 func TestNothingMatches(t *testing.T) {
 	n := recordNode(t)
 	for args, want := range map[string][]string{
-		"--policy auto --include /nosuch/*": {"nothing to change", "No control group matches '/nosuch/*'. hint: a star does not cross a slash",
-			"These groups have a limit and are not managed, because nothing names them: /lab/b, /lab/dark, /pods/web. hint: --include /lab/b"},
+		"--policy auto --include /nosuch/*": {"nothing to change",
+			"No control group matches '/nosuch/*'. hint: a star does not cross a slash",
+			"These groups have a limit and are not managed, because nothing names them: /lab/b, /lab/dark, " +
+				"/pods/web. hint: --include /lab/b"},
 		"--policy auto": {"not managed, because nothing names them: /lab/b"},
-		"":              {"Where no override says otherwise the policy is none, with which no limit is changed. hint: --policy auto"},
+		"": {"Where no override says otherwise the policy is none, with which no limit is changed. " +
+			"hint: --policy auto"},
 	} {
 		stdout, stderr, err := n.run(append([]string{"plan", "--watch", "0s"}, strings.Fields(args)...)...)
 		for _, one := range want {
@@ -35,7 +38,8 @@ func TestNothingMatches(t *testing.T) {
 	}
 	stdout, _, err := n.run("plan", "--watch", "0s", "--policy", "auto", "--include", "/nosuch/*", "--json")
 	var p report.Plan
-	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &p)); err != nil || len(p.Notes) != 2 || len(p.Changes) != 0 {
+	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &p)); err != nil || len(p.Notes) != 2 ||
+		len(p.Changes) != 0 {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -49,7 +53,8 @@ func TestSelection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for include, want := range map[string]string{"": "", "/lab/*": "", "/nosuch/*": "nothing is managed: no control group matches '/nosuch/*' (hint: `plimsoll plan`"} {
+	for include, want := range map[string]string{"": "", "/lab/*": "",
+		"/nosuch/*": "nothing is managed: no control group matches '/nosuch/*' (hint: `plimsoll plan`"} {
 		var globs []string
 		if include != "" {
 			globs = []string{include}

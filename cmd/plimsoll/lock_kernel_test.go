@@ -22,8 +22,8 @@ const (
 	unprivilegedUser = 65534
 )
 
-// becomeStranger locks all that any user can lock at the root of a hierarchy, until the end of its input. As root it has no
-// capability.
+// becomeStranger locks all that any user can lock at the root of a hierarchy, until the end of its input. As root it
+// has no capability.
 func becomeStranger(root string) error {
 	runtime.LockOSThread() // the capabilities are a thread's
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -31,7 +31,8 @@ func becomeStranger(root string) error {
 	dir, err1 := unix.Open(root, unix.O_RDONLY, 0)
 	procs, err2 := unix.Open(filepath.Join(root, "cgroup.procs"), unix.O_RDONLY, 0)
 	err := errors.Join(unix.Capset(&header, &none[0]), err1, err2, unix.Flock(dir, unix.LOCK_EX|unix.LOCK_NB),
-		unix.Flock(procs, unix.LOCK_EX|unix.LOCK_NB), unix.FcntlFlock(uintptr(procs), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK}))
+		unix.Flock(procs, unix.LOCK_EX|unix.LOCK_NB),
+		unix.FcntlFlock(uintptr(procs), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK}))
 	fmt.Println("locked", err)
 	_, _ = io.ReadAll(os.Stdin)
 	return err
@@ -42,7 +43,8 @@ func stranger(t *testing.T, user uint32, root string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), strangerVar+"="+root)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user},
+		Pdeathsig: syscall.SIGKILL}
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
@@ -80,7 +82,8 @@ func TestStrangersKeepNoAgentOut(t *testing.T) {
 			}
 			other := *s
 			other.state += "2"
-			if _, err := other.run("restore"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", first.cmd.Process.Pid)) {
+			if _, err := other.run("restore"); err == nil ||
+				!strings.Contains(err.Error(), fmt.Sprintf("process %d", first.cmd.Process.Pid)) {
 				t.Errorf("a second agent: %v", err)
 			}
 			second := s.launch("--stand-by")

@@ -60,11 +60,12 @@ type logLines struct {
 	log   *slog.Logger
 }
 
-// agentLog is the log of a running agent. It never waits for its reader, names containers, and bounds the lines about one
-// object and about all of them: whoever owns an object chooses how often there is something to say about it. In its first
-// minute on a full node the agent has a line or two about each container.
+// agentLog is the log of a running agent. It never waits for its reader, names containers, and bounds the lines about
+// one object and about all of them: whoever owns an object chooses how often there is something to say about it. In its
+// first minute on a full node the agent has a line or two about each container.
 func agentLog(log *slog.Logger, queue *logqueue.Queue, found *cgroupfs.Scanner) (*slog.Logger, *logLines) {
-	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second}, ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
+	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second},
+		ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
 	log = slog.New(lines.Over(queue.Over(logqueue.Named(log.Handler(), found.NameOf))))
 	return log, &logLines{lines, queue, log}
 }

@@ -35,7 +35,8 @@ func TestLogFormat(t *testing.T) {
 		t.Errorf("text: %q", line)
 	}
 	var line struct{ Level, Msg, Error string }
-	if err := json.Unmarshal([]byte(write("json")), &line); err != nil || line.Level != "WARN" || line.Msg != "write" || line.Error != "no" {
+	if err := json.Unmarshal([]byte(write("json")), &line); err != nil || line.Level != "WARN" || line.Msg != "write" ||
+		line.Error != "no" {
 		t.Errorf("json: %+v, %v", line, err)
 	}
 	_, stderr, err := (testNode{}).run("run", "--log-format", "xml")
@@ -47,7 +48,8 @@ func TestLogFormat(t *testing.T) {
 // TestHostileNamesInTheLog: whatever a group or container is called, its line is one line that prints, in both formats,
 // and the name is no format.
 func TestHostileNamesInTheLog(t *testing.T) {
-	name := "default/\x1b[2J\u009b31m\u202e%d%!n(MISSING)\x7f\r\nlevel=ERROR msg=forged\u2028<script>" + strings.Repeat("x", 253)
+	name := "default/\x1b[2J\u009b31m\u202e%d%!n(MISSING)\x7f\r\nlevel=ERROR msg=forged\u2028<script>" +
+		strings.Repeat("x", 253)
 	for _, format := range []string{"text", "json"} {
 		var b strings.Builder
 		plain, err := (&logFlags{format: format}).logger(&b)
@@ -58,7 +60,8 @@ func TestHostileNamesInTheLog(t *testing.T) {
 		log.Warn("write", "cgroup", "/lab/"+name, "error", errors.New(name))
 		log.With("object", name).WithGroup(name).Info(name, name, name)
 		text := b.String()
-		if strings.Count(text, "\n") != 2 || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		if strings.Count(text, "\n") != 2 || strings.ContainsFunc(text,
+			func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 			t.Errorf("%s: %q", format, text)
 		}
 		if n := strings.Count(text, "%d%!n(MISSING)"); n < 7 {
@@ -74,12 +77,14 @@ func TestLogNamesContainers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(logqueue.Named(plain.Handler(), func(group string) string { return map[string]string{"/docker/0123": "web"}[group] }))
+	log := slog.New(logqueue.Named(plain.Handler(),
+		func(group string) string { return map[string]string{"/docker/0123": "web"}[group] }))
 	log.Warn("write", "cgroup", "/docker/0123", "knob", "quota")
 	log.With("a", 1).Warn("write", "cgroup", "/docker/0123")
 	log.Warn("write", "cgroup", "/lab/a")
 	log.Warn("version", "cgroup", 1)
-	want := []string{"cgroup=/docker/0123 knob=quota name=web", "a=1 cgroup=/docker/0123 name=web", "cgroup=/lab/a", "cgroup=1"}
+	want := []string{"cgroup=/docker/0123 knob=quota name=web", "a=1 cgroup=/docker/0123 name=web", "cgroup=/lab/a",
+		"cgroup=1"}
 	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
 		if !strings.HasSuffix(line, want[i]) {
 			t.Errorf("%q, want it to end with %q", line, want[i])
@@ -122,7 +127,8 @@ func TestLoggedCommandsFindTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Warn("held until `plimsoll resume`", "hint", "`plimsoll status` says why", "n", 1)
-		for _, want := range []string{"`plimsoll resume --state-dir /run/lab`", "`plimsoll status --state-dir /run/lab` says"} {
+		for _, want := range []string{"`plimsoll resume --state-dir /run/lab`",
+			"`plimsoll status --state-dir /run/lab` says"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s: no %s in %s", format, want, b.String())
 			}

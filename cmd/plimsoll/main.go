@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/lock"
 	"plimsoll/internal/node"
 	"plimsoll/internal/report"
+	"plimsoll/internal/usage"
 )
 
 // version is set by the linker (-X main.version=...).
@@ -62,8 +63,8 @@ func (g *globals) advise(w io.Writer, text string) {
 	fmt.Fprintln(w, "plimsoll: hint:", report.Printable(report.Called(text, g.flags())))
 }
 
-// complain prints an error and its hint for a person. Names in an error cannot control the terminal, and the commands in
-// the hint get the flags, and the name by which this program was called.
+// complain prints an error and its hint for a person. Names in an error cannot control the terminal, and the commands
+// in the hint get the flags, and the name by which this program was called.
 func complain(w io.Writer, name, flags string, err error) {
 	say := func(kind, text string) {
 		lines := strings.Split(text, "\n")
@@ -72,7 +73,7 @@ func complain(w io.Writer, name, flags string, err error) {
 		}
 		fmt.Fprintf(w, "%s: %s: %s\n", name, kind, strings.Join(lines, "\n"))
 	}
-	what, near := suggestion(err)
+	what, near := usage.Suggestion(err)
 	say("error", what)
 	var h interface{ Hint() string }
 	switch {
@@ -80,75 +81,17 @@ func complain(w io.Writer, name, flags string, err error) {
 		say("hint", strings.ReplaceAll(report.Called(h.Hint(), flags), "`plimsoll ", "`"+name+" "))
 	case near != "":
 		say("hint", "did you mean `"+name+" "+near+"`?")
-	case unknownCommand(err):
+	case usage.UnknownCommand(err):
 		say("hint", "`"+name+" help` lists the commands")
 	}
-}
-
-// suggestion splits cobra's error of an unknown command: "...\n\nDid you mean this?\n\tstatus\n".
-func suggestion(err error) (what, near string) {
-	what, list, ok := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
-	if names := strings.Fields(list); ok && len(names) > 0 && unknownCommand(err) {
-		return what, names[0]
-	}
-	return err.Error(), ""
-}
-
-// explainUse adds to what cobra says of flags and arguments where to read of them, and that the caller is to blame.
-func explainUse(root *cobra.Command) {
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		advice, what := explainFlag(err)
-		return hint.Misuse(withHint(what, cmp.Or(advice, "`"+cmd.CommandPath()+" --help` lists the flags")))
-	})
-	for _, cmd := range root.Commands() {
-		explainUse(cmd)
-		if check := cmd.Args; check != nil {
-			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				return hint.Misuse(withHint(check(cmd, args), usage(cmd, args)))
-			}
-		}
-	}
-}
-
-// explainFlag says what is wrong with the value of a flag, without the words of the functions that read it.
-func explainFlag(err error) (hint string, what error) {
-	var bad *pflag.InvalidValueError
-	if !errors.As(err, &bad) {
-		return "", err
-	}
-	name, value := "--"+bad.GetFlag().Name, bad.GetValue()
-	switch bad.GetFlag().Value.Type() {
-	case "duration":
-		return "a number with its unit, such as 500ms, 30s, 10m or 1h30m", fmt.Errorf("%s %q is not a time", name, value)
-	case "int", "int64":
-		return "", fmt.Errorf("%s %q is not a whole number", name, value)
-	case "uint64":
-		return "", fmt.Errorf("%s %q is not a whole number from 0 on", name, value)
-	case "float64":
-		return "such as 0.5", fmt.Errorf("%s %q is not a number", name, value)
-	case "bool":
-		return "", fmt.Errorf("%s=%q is neither true nor false", name, value)
-	}
-	return "", fmt.Errorf("%s: %w", name, bad.Unwrap())
-}
-
-// usage is how a command is called, or which of its own commands may be meant, or where these are listed.
-func usage(cmd *cobra.Command, args []string) string {
-	if cmd.HasSubCommands() {
-		cmd.SuggestionsMinimumDistance = 2 // as of the root's
-		if near := cmd.SuggestionsFor(strings.Join(args, " ")); len(near) > 0 {
-			return "did you mean `" + cmd.CommandPath() + " " + near[0] + "`?"
-		}
-		return "`" + cmd.CommandPath() + " --help` lists the commands"
-	}
-	return cmd.UseLine()
 }
 
 func newRoot() *cobra.Command {
 	g := &globals{}
 	root := &cobra.Command{
-		Use:   "plimsoll",
-		Short: "Let containers use the CPU that they saved up or that nobody needs, up to the line where a neighbour would be hurt",
+		Use: "plimsoll",
+		Short: "Let containers use the CPU that they saved up or that nobody needs, up to the line where a " +
+			"neighbour would be hurt",
 		Example: `  plimsoll plan --policy auto --include '/lab/*'    # what it would change
   plimsoll run --policy auto --include '/lab/*'     # until it is stopped: then everything is put back
   plimsoll status                                   # what is changed now
@@ -171,7 +114,8 @@ func newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	g.set = flags
 	flags.StringVar(&g.CgroupRoot, "cgroup-root", cmp.Or(os.Getenv("PLIMSOLL_CGROUP_ROOT"), "/sys/fs/cgroup"),
-		"where the control groups are mounted; in a container that has them elsewhere PLIMSOLL_CGROUP_ROOT tells all commands")
+		"where the control groups are mounted; in a container that has them elsewhere PLIMSOLL_CGROUP_ROOT tells "+
+			"all commands")
 	flags.StringVar(&g.StateDir, "state-dir", node.DefaultStateDir, "where the journal and the control socket live")
 	flags.StringVar(&g.LockDir, "lock-dir", lock.LockDir, "where all agents of this machine have their locks")
 	_ = flags.MarkHidden("lock-dir") // for tests, and for a container that mounts the node's elsewhere
@@ -185,7 +129,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand(), versionCommand(),
 		manCommand(func() []*cobra.Command { return []*cobra.Command{newRoot(), newPlugin()} }))
 	addCompletion(root, g)
-	explainUse(root)
+	usage.Explain(root)
 	return root
 }
 
@@ -209,8 +153,12 @@ type section struct {
 func sections(g *globals) []section {
 	return []section{
 		{"Run it", []*cobra.Command{runCommand(g), serveCommand(g), schedCommand(g)}},
-		{"Look, and change nothing", []*cobra.Command{topCommand(g), whyCommand(g), statusCommand(g), reportCommand(g), receiptsCommand(g), historyCommand(g), replayCommand(g), diagnoseCommand(g), doctorCommand(g), snapshotCommand()}},
-		{"Stop it, or step aside", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g), pauseCommand(g), releaseCommand(g), retireCommand(g)}},
-		{"Plan ahead, and see it proved", []*cobra.Command{planCommand(g), recordCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g)}},
+		{"Look, and change nothing", []*cobra.Command{topCommand(g), whyCommand(g), statusCommand(g), reportCommand(g),
+			receiptsCommand(g), historyCommand(g), replayCommand(g), diagnoseCommand(g), doctorCommand(g),
+			snapshotCommand()}},
+		{"Stop it, or step aside", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g),
+			pauseCommand(g), releaseCommand(g), retireCommand(g)}},
+		{"Plan ahead, and see it proved", []*cobra.Command{planCommand(g), recordCommand(g), simulateCommand(),
+			adviseCommand(g), demoCommand(g)}},
 	}
 }

@@ -85,8 +85,10 @@ func TestExitCodes(t *testing.T) {
 // TestComplain: a name in an error does not steer the terminal, and its lines stay lines.
 func TestComplain(t *testing.T) {
 	var b bytes.Buffer
-	complain(&b, "plimsoll", "--state-dir /s", withHint(errors.New("no /lab/\x1b[31mred\nsecond"), "give /lab/\x1b[31mred to `plimsoll status`"))
-	const want = "plimsoll: error: no /lab/\uFFFD[31mred\nsecond\nplimsoll: hint: give /lab/\uFFFD[31mred to `plimsoll status --state-dir /s`\n"
+	complain(&b, "plimsoll", "--state-dir /s", withHint(errors.New("no /lab/\x1b[31mred\nsecond"),
+		"give /lab/\x1b[31mred to `plimsoll status`"))
+	const want = "plimsoll: error: no /lab/\uFFFD[31mred\nsecond\nplimsoll: hint: give /lab/\uFFFD[31mred to " +
+		"`plimsoll status --state-dir /s`\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}

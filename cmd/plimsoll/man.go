@@ -48,9 +48,13 @@ func writePages(root *cobra.Command, share string) error {
 func writeCompletions(root *cobra.Command, share string) error {
 	name := root.Name()
 	for file, write := range map[string]func(string) error{
-		filepath.Join("bash-completion", "completions", name):       func(f string) error { return root.GenBashCompletionFileV2(f, true) },
-		filepath.Join("zsh", "site-functions", "_"+name):            root.GenZshCompletionFile,
-		filepath.Join("fish", "vendor_completions.d", name+".fish"): func(f string) error { return root.GenFishCompletionFile(f, true) },
+		filepath.Join("bash-completion", "completions", name): func(f string) error {
+			return root.GenBashCompletionFileV2(f, true)
+		},
+		filepath.Join("zsh", "site-functions", "_"+name): root.GenZshCompletionFile,
+		filepath.Join("fish", "vendor_completions.d", name+".fish"): func(f string) error {
+			return root.GenFishCompletionFile(f, true)
+		},
 	} {
 		file = filepath.Join(share, file)
 		err := os.MkdirAll(filepath.Dir(file), 0o755)

@@ -104,8 +104,10 @@ func TestManifestsAskForLittle(t *testing.T) {
 		}
 		for _, c := range append(items(spec, "containers"), items(spec, "initContainers")...) {
 			s := c["securityContext"]
-			if at(s, "privileged") != nil || at(s, "allowPrivilegeEscalation") != false || at(s, "readOnlyRootFilesystem") != true ||
-				!slices.Equal(words(at(s, "capabilities", "drop")), []string{"ALL"}) || at(s, "seccompProfile", "type") != "RuntimeDefault" {
+			if at(s, "privileged") != nil || at(s, "allowPrivilegeEscalation") != false ||
+				at(s, "readOnlyRootFilesystem") != true ||
+				!slices.Equal(words(at(s, "capabilities", "drop")), []string{"ALL"}) ||
+				at(s, "seccompProfile", "type") != "RuntimeDefault" {
 				t.Errorf("%s: %s: %v", name, c["name"], s)
 			}
 			if at(c, "resources", "limits", "cpu") != nil || at(c, "resources", "requests", "cpu") == nil {
@@ -114,7 +116,8 @@ func TestManifestsAskForLittle(t *testing.T) {
 		}
 	}
 	agent := items(all["DaemonSet/plimsoll"], "spec", "template", "spec", "containers")[0]
-	if caps := words(at(agent, "securityContext", "capabilities", "add")); !slices.Equal(caps, []string{"BPF", "PERFMON", "SYS_NICE"}) {
+	if caps := words(at(agent, "securityContext", "capabilities", "add")); !slices.Equal(caps,
+		[]string{"BPF", "PERFMON", "SYS_NICE"}) {
 		t.Errorf("capabilities: %v", caps)
 	}
 	var rights []string
@@ -125,16 +128,19 @@ func TestManifestsAskForLittle(t *testing.T) {
 		}
 		rights = append(rights, strings.Join(words(r["verbs"]), "+")+" "+strings.Join(words(r["resources"]), "+")+named)
 	}
-	if want := []string{"get+list+watch pods+nodes", "create events", "create tokenreviews", "create subjectaccessreviews"}; !slices.Equal(rights, want) {
+	if want := []string{"get+list+watch pods+nodes", "create events", "create tokenreviews",
+		"create subjectaccessreviews"}; !slices.Equal(rights, want) {
 		t.Errorf("rights: %q, want %q", rights, want)
 	}
 }
 
-// TestExecFindsTheAgent: a command that is called in the agent's pod speaks to it without flags, as docs/RUNBOOK.md says.
+// TestExecFindsTheAgent: a command that is called in the agent's pod speaks to it without flags,
+// as docs/RUNBOOK.md says.
 func TestExecFindsTheAgent(t *testing.T) {
 	agent := items(manifests(t)["DaemonSet/plimsoll"], "spec", "template", "spec", "containers")[0]
 	state := newRoot().PersistentFlags().Lookup("state-dir").DefValue
-	mounted := slices.ContainsFunc(items(agent, "volumeMounts"), func(m map[string]any) bool { return m["name"] == "state" && m["mountPath"] == state })
+	mounted := slices.ContainsFunc(items(agent, "volumeMounts"),
+		func(m map[string]any) bool { return m["name"] == "state" && m["mountPath"] == state })
 	if !mounted || !slices.Contains(words(agent["args"]), "--state-dir="+state) {
 		t.Errorf("by default commands look into %s: %v", state, agent["args"])
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // openMeters makes those of --waits and --requests.
-func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttles host.Throttles, log *slog.Logger) meter.Beside {
+func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttles host.Throttles,
+	log *slog.Logger) meter.Beside {
 	var m meter.Beside
 	if f.waits {
 		m.Waits = meter.NewWaits(tree, found, log)
@@ -27,8 +28,8 @@ func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttl
 	return m
 }
 
-// watchAll has the groups watched that no policy changes: while somebody reads their periods, and with --requests always,
-// for the throttled time of their requests.
+// watchAll has the groups watched that no policy changes: while somebody reads their periods, and with --requests
+// always, for the throttled time of their requests.
 func (f *runFlags) watchAll(a *agent.Agent) func(all bool) {
 	if !f.requests {
 		return a.WatchAll

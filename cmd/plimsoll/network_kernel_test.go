@@ -46,7 +46,8 @@ func TestRunServesMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Uid:\t65532\t65532\t65532\t65532", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"} {
+	for _, want := range []string{"Uid:\t65532\t65532\t65532\t65532", "CapEff:\t0000000000000000",
+		"CapPrm:\t0000000000000000"} {
 		if !strings.Contains(string(status), want) {
 			t.Errorf("the process that serves the network has not %q:\n%s", want, status)
 		}

@@ -56,7 +56,8 @@ func (g *globals) facts(ctx context.Context) guide.Facts {
 }
 
 func agentFacts(s report.Status) guide.Agent {
-	a := guide.Agent{Runs: true, Held: s.Mode == report.Held, Reason: s.HeldReason, Containers: len(s.Containers), Problems: len(s.Problems)}
+	a := guide.Agent{Runs: true, Held: s.Mode == report.Held, Reason: s.HeldReason, Containers: len(s.Containers),
+		Problems: len(s.Problems)}
 	for _, c := range s.Containers {
 		if c.Quota.Changed || c.Burst.Changed {
 			a.Changed++
@@ -83,7 +84,8 @@ func throttledHere(tree *cgroup.Tree) (limited int, list []guide.Throttled) {
 		}
 		limited++
 		if c, err := tree.Stat(group); err == nil && c.Periods > 0 && c.Throttled > 0 {
-			one := guide.Throttled{Name: cmp.Or(found.NameOf(group), group), Ratio: float64(c.Throttled) / float64(c.Periods)}
+			one := guide.Throttled{Name: cmp.Or(found.NameOf(group), group),
+				Ratio: float64(c.Throttled) / float64(c.Periods)}
 			if slices.Contains(unnamed, group) {
 				one.Include = group
 			}

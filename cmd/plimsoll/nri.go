@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/spf13/pflag"
@@ -18,7 +17,8 @@ type nriFlag struct {
 }
 
 func (f *nriFlag) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.socket, "nri-socket", nri.DefaultSocket, `with --kube: where the container runtime listens for NRI plugins, used as soon as it is there; "" for never`)
+	flags.StringVar(&f.socket, "nri-socket", nri.DefaultSocket,
+		`with --kube: where the container runtime listens for NRI plugins, used as soon as it is there; "" for never`)
 	f.flag = flags.Lookup("nri-socket")
 }
 
@@ -30,16 +30,6 @@ func (f *nriFlag) open(kube bool, a *agent.Agent, log *slog.Logger) *nri.Plugin 
 		return nil
 	}
 	return nri.New(nri.Options{Socket: f.socket, PrepareResize: a.PrepareResize, Log: log})
-}
-
-// serveNRI is a service.
-func serveNRI(p *nri.Plugin) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if p == nil {
-			return nil
-		}
-		return p.Run(ctx)
-	}
 }
 
 // nriStatus is what the plugin adds to the agent's status.

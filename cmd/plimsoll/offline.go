@@ -44,7 +44,8 @@ func offlineStatus(g *globals, now time.Time) (s report.Status, err error) {
 	}
 	defer dir.Close()
 	s.Cgroup = tree.Version().String()
-	s.Containers = leftover.Containers(state.Entries, func(id workload.ID) (cpu.Bandwidth, error) { return leftover.Bandwidth(tree, id) })
+	s.Containers = leftover.Containers(state.Entries,
+		func(id workload.ID) (cpu.Bandwidth, error) { return leftover.Bandwidth(tree, id) })
 	for _, c := range s.Containers {
 		if c.Quota.Changed || c.Burst.Changed {
 			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemLeftLimit, c.Cgroup))

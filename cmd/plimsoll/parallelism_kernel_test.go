@@ -19,7 +19,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// runtimeLimit is half a CPU. With a cap of 300 % a burst is 1.5 CPUs: more than one thread can use, and not more than two can.
+// runtimeLimit is half a CPU. With a cap of 300 % a burst is 1.5 CPUs: more than one thread can use,
+// and not more than two can.
 const runtimeLimit = 50 * ms
 
 // started is a program of a runtime in a group of its own.
@@ -42,7 +43,8 @@ func newRuntimeNode(t *testing.T) runtimeNode {
 	if runtime.NumCPU() < 2 {
 		cgrouptest.Skip(t, "a burst above one CPU takes two")
 	}
-	r := runtimeNode{testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}, cgrouptest.New(t), filepath.Join(t.TempDir(), "config.yaml")}
+	r := runtimeNode{testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}, cgrouptest.New(t),
+		filepath.Join(t.TempDir(), "config.yaml")}
 	text := fmt.Sprintf("overrides:\n  - {cgroup: %q, policy: auto, cfsQuotaBurstPercent: 300}\n", r.base.Path+"/*")
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func newRuntimeNode(t *testing.T) runtimeNode {
 	return r
 }
 
-// start runs the programs, and waits until each has written how many processors it counts, a number on a line of its own.
+// start runs the programs, and waits until each has written how many processors it counts,
+// a number on a line of its own.
 func (r runtimeNode) start(t *testing.T, list []started) {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +89,8 @@ func (r runtimeNode) check(t *testing.T, kind string, list []started) {
 	_, found := r.diagnose(t, r.base.Path+"/*", "--config", r.config)
 	for _, s := range list {
 		p := found[s.name].Parallelism
-		if p == nil || len(p.Runtimes) != 1 || p.Runtimes[0].Runtime != kind || p.Limit != 0.5 || p.Burst != 1.5 || p.Proposed {
+		if p == nil || len(p.Runtimes) != 1 || p.Runtimes[0].Runtime != kind || p.Limit != 0.5 || p.Burst != 1.5 ||
+			p.Proposed {
 			t.Errorf("%s: %+v", s.name, p)
 			continue
 		}
@@ -154,7 +158,8 @@ func main() {
 	return filepath.Join(dir, "procs")
 }
 
-// TestRuntimesGo: the verdict on a Go program is what the program itself counts, and changes with what it was started with.
+// TestRuntimesGo: the verdict on a Go program is what the program itself counts,
+// and changes with what it was started with.
 func TestRuntimesGo(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		cgrouptest.Skip(t, "%v", err)
@@ -180,14 +185,17 @@ func TestRuntimesGo(t *testing.T) {
 	}
 
 	diagnosis, judged, s := r.texts(t, "one")
-	for _, want := range []string{"parallelism: procs (process ", "runs Go code on 1 thread: GOMAXPROCS in its environment.",
-		"A burst can give it 1.50 CPUs in a period (cfsQuotaBurstPercent: 300 % of its limit): 0.50 of them find no thread.",
+	for _, want := range []string{"parallelism: procs (process ",
+		"runs Go code on 1 thread: GOMAXPROCS in its environment.",
+		"A burst can give it 1.50 CPUs in a period (cfsQuotaBurstPercent: 300 % of its limit): 0.50 of them find " +
+			"no thread.",
 		"to do: set GOMAXPROCS=2 in the environment of procs"} {
 		if !strings.Contains(diagnosis, want) {
 			t.Errorf("diagnose: no %q in\n%s", want, diagnosis)
 		}
 	}
-	if want := "- " + r.base.Path + "/one: procs (process "; !strings.Contains(judged, want) || !strings.Contains(judged, "to do: set GOMAXPROCS=2") {
+	if want := "- " + r.base.Path + "/one: procs (process "; !strings.Contains(judged, want) ||
+		!strings.Contains(judged, "to do: set GOMAXPROCS=2") {
 		t.Errorf("doctor: no %q in\n%s", want, judged)
 	}
 	named := func(name string) bool {
@@ -225,9 +233,12 @@ func TestRuntimesJVM(t *testing.T) {
 	r.check(t, parallelism.JVM, []started{
 		{"limit", "exec " + run, 0, "its limit of 0.50 CPUs, rounded up", "-XX:ActiveProcessorCount=2"},
 		{"told", "exec " + class + "-XX:ActiveProcessorCount=2 -cp " + dir + " Count", 0, "in its command line", ""},
-		{"variable", "JDK_JAVA_OPTIONS='-Dx=y -XX:ActiveProcessorCount=3' exec " + run, 0, "in its JDK_JAVA_OPTIONS", ""},
-		{"argument", "exec " + run + " -XX:ActiveProcessorCount=2", 0, "its limit of 0.50 CPUs", "-XX:ActiveProcessorCount=2"},
-		{"blind", "exec " + class + "-XX:-UseContainerSupport -cp " + dir + " Count", 0, "-XX:-UseContainerSupport", ""},
+		{"variable", "JDK_JAVA_OPTIONS='-Dx=y -XX:ActiveProcessorCount=3' exec " + run, 0, "in its JDK_JAVA_OPTIONS",
+			""},
+		{"argument", "exec " + run + " -XX:ActiveProcessorCount=2", 0, "its limit of 0.50 CPUs",
+			"-XX:ActiveProcessorCount=2"},
+		{"blind", "exec " + class + "-XX:-UseContainerSupport -cp " + dir + " Count", 0, "-XX:-UseContainerSupport",
+			""},
 	})
 }
 
@@ -239,14 +250,17 @@ func TestRuntimesNode(t *testing.T) {
 	r := newRuntimeNode(t)
 	const stay = "setTimeout(() => {}, 3600000)"
 	r.check(t, parallelism.Node, []started{
-		{"single", "exec node -e 'console.log(1); " + stay + "'", 0, "JavaScript runs on one thread; files, DNS, crypto and zlib have a pool of 4", ""},
-		{"pool", "UV_THREADPOOL_SIZE=1 exec node -e 'console.log(1); " + stay + "'", 0, "a pool of 1", "UV_THREADPOOL_SIZE=2"},
+		{"single", "exec node -e 'console.log(1); " + stay + "'", 0,
+			"JavaScript runs on one thread; files, DNS, crypto and zlib have a pool of 4", ""},
+		{"pool", "UV_THREADPOOL_SIZE=1 exec node -e 'console.log(1); " + stay + "'", 0, "a pool of 1",
+			"UV_THREADPOOL_SIZE=2"},
 		{"worker", `exec node -e 'const {Worker} = require("worker_threads");
 			new Worker("setTimeout(() => {}, 3600000)", {eval: true}).on("online", () => console.log(2)); ` + stay + `'`, 0, "those of 1 worker", ""},
 	})
 	_, found := r.diagnose(t, r.base.Path+"/*", "--config", r.config)
 	for name, unusable := range map[string]bool{"single": true, "pool": true, "worker": false} {
-		if p := found[name].Parallelism; p == nil || p.Unusable != unusable || unusable && !strings.Contains(p.Next, "in 2 processes (node:cluster) or worker threads") {
+		if p := found[name].Parallelism; p == nil || p.Unusable != unusable || unusable &&
+			!strings.Contains(p.Next, "in 2 processes (node:cluster) or worker threads") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -266,7 +280,8 @@ func TestRuntimesNone(t *testing.T) {
 		}
 	}
 	var d report.Diagnosis
-	if out, _, err := r.run("diagnose", shell.Path, "--for", "200ms", "--json"); err != nil || json.Unmarshal([]byte(out), &d) != nil || strings.Contains(out, "parallelism") {
+	if out, _, err := r.run("diagnose", shell.Path, "--for", "200ms", "--json"); err != nil ||
+		json.Unmarshal([]byte(out), &d) != nil || strings.Contains(out, "parallelism") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -23,7 +23,8 @@ func pauseCommand(g *globals) *cobra.Command {
 			return pause(cmd, g, args[0], length)
 		},
 	}
-	cmd.Flags().DurationVar(&length, "for", 30*time.Minute, "how long the container is kept at its limit; 0 ends a pause")
+	cmd.Flags().DurationVar(&length, "for", 30*time.Minute,
+		"how long the container is kept at its limit; 0 ends a pause")
 	return cmd
 }
 

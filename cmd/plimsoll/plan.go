@@ -31,8 +31,9 @@ func planCommand(g *globals) *cobra.Command {
 		Long: `Show every change that ` + "`plimsoll run`" + ` would make, with its why, and write nothing. It watches for a moment first, for
 a quota is raised only when a container is throttled. Beside a running agent, and after one that was killed, it goes by
 what that agent has written. It does not know what Kubernetes requests: --of-agent and ` + "`kubectl plimsoll plan`" + ` do.`,
-		Example: "  plimsoll plan --policy auto\n  plimsoll plan --policy auto --include '/lab/*' --watch 30s\n  plimsoll plan --of-agent",
-		Args:    cobra.NoArgs,
+		Example: "  plimsoll plan --policy auto\n  plimsoll plan --policy auto --include '/lab/*' --watch 30s\n  " +
+			"plimsoll plan --of-agent",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var p report.Plan
 			var err error
@@ -57,7 +58,8 @@ what that agent has written. It does not know what Kubernetes requests: --of-age
 	}
 	f.register(cmd)
 	jsonFlag(cmd, &asJSON)
-	cmd.Flags().BoolVar(&ofAgent, "of-agent", false, "ask the running agent, which knows what Kubernetes requests, instead of looking at the node")
+	cmd.Flags().BoolVar(&ofAgent, "of-agent", false,
+		"ask the running agent, which knows what Kubernetes requests, instead of looking at the node")
 	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	return cmd
 }
@@ -67,8 +69,9 @@ func (g *globals) hintAtAgent(cmd *cobra.Command) {
 	ctx, cancel := within(cmd, askTimeout)
 	defer cancel()
 	if s, err := g.client().Status(ctx); err == nil && s.Kubernetes != nil {
-		g.advise(cmd.ErrOrStderr(), "the agent that runs here knows what Kubernetes requests, which this plan does not: "+
-			"`plimsoll plan --of-agent` asks it")
+		g.advise(cmd.ErrOrStderr(),
+			"the agent that runs here knows what Kubernetes requests, which this plan does not: "+
+				"`plimsoll plan --of-agent` asks it")
 	}
 }
 

@@ -35,7 +35,8 @@ func (s *shipped) inForce(m strategy.Mechanism, offline *cgrouptest.Group) {
 		switch {
 		case c == nil || c.Mechanism != m || !c.InForce():
 			return fmt.Sprintf("want %s in force: %+v", m, c)
-		case m == strategy.MechanismSchedExt && (c.Scheduler == nil || !c.Scheduler.InForce || schedExtState() != "enabled"):
+		case m == strategy.MechanismSchedExt && (c.Scheduler == nil || !c.Scheduler.InForce ||
+			schedExtState() != "enabled"):
 			return fmt.Sprintf("the scheduler: %+v, the kernel says %s", c.Scheduler, schedExtState())
 		}
 		idle, err := offline.Tree().Idle(offline.Path)
@@ -71,8 +72,10 @@ func TestRunPrefers(t *testing.T) {
 			groups := []*cgrouptest.Group{top, online, offline}
 			before := files(t, groups...)
 			configure := func(m strategy.Mechanism) {
-				s.write(fmt.Sprintf("experimental: true\nstrategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, mechanism: %s}\n"+
-					"overrides:\n  - {cgroup: %s, class: LS}\n  - {cgroup: %s, class: BE}\n", m, online.Path, offline.Path))
+				s.write(fmt.Sprintf("experimental: true\nstrategy: {policy: none, sharePoolThresholdPercent: "+
+					"100}\ncolocation: {enable: true, mechanism: %s}\n"+
+					"overrides:\n  - {cgroup: %s, class: LS}\n  - {cgroup: %s, class: BE}\n", m, online.Path,
+					offline.Path))
 			}
 			configure(asked)
 			agent := s.start()

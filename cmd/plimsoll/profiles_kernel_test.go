@@ -39,8 +39,8 @@ func shippedProfile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// forbidden are calls that each profile refuses, with arguments by which they do nothing and by which the kernel answers
-// otherwise than with EPERM.
+// forbidden are calls that each profile refuses, with arguments by which they do nothing and by which the kernel
+// answers otherwise than with EPERM.
 func forbidden() map[string]func() error {
 	call := func(number, a, b, c, d uintptr) func() error {
 		return func() error {
@@ -80,7 +80,8 @@ func try() {
 	}
 }
 
-// TestProfilesRefuse: each profile refuses what none of the programs needs. Without a profile the kernel gives other answers.
+// TestProfilesRefuse: each profile refuses what none of the programs needs.
+// Without a profile the kernel gives other answers.
 func TestProfilesRefuse(t *testing.T) {
 	answers := func(calls string) map[string]string {
 		t.Helper()
@@ -142,8 +143,9 @@ func unrefused(t *testing.T, what, said string) {
 	}
 }
 
-// TestAgentUnderItsProfile: an agent that may make no other calls than its profile has all of its features, refills, reads its
-// configuration again, and puts everything back, at its end and after kill -9; the commands that are run in its container work.
+// TestAgentUnderItsProfile: an agent that may make no other calls than its profile has all of its features, refills,
+// reads its configuration again, and puts everything back, at its end and after kill -9;
+// the commands that are run in its container work.
 func TestAgentUnderItsProfile(t *testing.T) {
 	g := newGranted(t)
 	s := g.s
@@ -181,8 +183,10 @@ func TestAgentUnderItsProfile(t *testing.T) {
 		t.Errorf("it does not read its configuration again")
 	}
 	recording := filepath.Join(filepath.Dir(s.config), "r.npy")
-	for _, command := range []string{"status", "report", "doctor", "plan --config " + s.config, "pause " + hog.Path, "resume " + hog.Path, "release " + hog.Path,
-		"hold", "resume", "diagnose " + hog.Path + " --for 1s", "record " + hog.Path + " --for 1s --out " + recording, "restore", "resume"} {
+	for _, command := range []string{"status", "report", "doctor", "plan --config " + s.config, "pause " + hog.Path,
+		"resume " + hog.Path, "release " + hog.Path,
+		"hold", "resume", "diagnose " + hog.Path + " --for 1s", "record " + hog.Path + " --for 1s --out " +
+			recording, "restore", "resume"} {
 		if strings.HasPrefix(command, "diagnose") && !g.events {
 			continue
 		}
@@ -228,8 +232,8 @@ func refilled(t *testing.T, s *shipped, g *cgrouptest.Group, p *cgrouptest.Proce
 	})
 }
 
-// TestServeUnderItsProfile: the process that serves the network, as a user without rights, answers what it reads from the
-// agent's socket.
+// TestServeUnderItsProfile: the process that serves the network, as a user without rights, answers what it reads from
+// the agent's socket.
 func TestServeUnderItsProfile(t *testing.T) {
 	s := newShipped(t)
 	s.write("strategy: {policy: none}\n")
@@ -249,7 +253,8 @@ func TestServeUnderItsProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.confined = &confinement{User: nobody, Calls: shippedProfile(t, "plimsoll-serve")}
-	server := &daemon{t: t, cmd: s.command(context.Background(), "serve", "--agent-socket", socket, "--listen", "127.0.0.1:0", "--token-file", token),
+	server := &daemon{t: t, cmd: s.command(context.Background(), "serve", "--agent-socket", socket, "--listen",
+		"127.0.0.1:0", "--token-file", token),
 		log: &logbook.Book{}, done: make(chan struct{})}
 	server.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	server.begin()
@@ -296,8 +301,10 @@ func TestLeaseUnderItsProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.binary = filepath.Join(filepath.Dir(s.binary), "plimsoll-lease")
-	s.confined = &confinement{Keep: []capability.Capability{capability.Nice}, Calls: shippedProfile(t, "plimsoll-lease")}
-	lease := &daemon{t: t, cmd: s.command(context.Background(), "--after", "1s"), log: &logbook.Book{}, done: make(chan struct{})}
+	s.confined = &confinement{Keep: []capability.Capability{capability.Nice},
+		Calls: shippedProfile(t, "plimsoll-lease")}
+	lease := &daemon{t: t, cmd: s.command(context.Background(), "--after", "1s"), log: &logbook.Book{},
+		done: make(chan struct{})}
 	lease.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	lease.begin()
 	if !lease.says("limits are put back") {

@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/web"
 )
 
-// openReceipts has an agent go on with the experiments of the agent before. The caller has the lock, so that no other agent
-// writes them any more, and the agent has taken no turn yet.
+// openReceipts has an agent go on with the experiments of the agent before. The caller has the lock, so that no other
+// agent writes them any more, and the agent has taken no turn yet.
 func (g *globals) openReceipts(m *node.Node, a *agent.Agent, log *slog.Logger) *disk.File {
 	return disk.Open(g.StateDir, m.Journal.Boot(), a, log)
 }

@@ -19,8 +19,8 @@ import (
 	"plimsoll/internal/receipt/disk"
 )
 
-// TestRunTakesOverReceipts: an agent goes on with the experiments in its state directory, of the boot of its journal, and
-// shows as a problem that it cannot keep them.
+// TestRunTakesOverReceipts: an agent goes on with the experiments in its state directory, of the boot of its journal,
+// and shows as a problem that it cannot keep them.
 func TestRunTakesOverReceipts(t *testing.T) {
 	n := newNode(t)
 	g := &globals{Dirs: n.dirs()}
@@ -30,8 +30,9 @@ func TestRunTakesOverReceipts(t *testing.T) {
 	}
 	path := filepath.Join(n.state, disk.FileName)
 	for boot, groups := range map[string]int{"this-boot": 1, "another": 0} {
-		text := fmt.Sprintf(`{"version":1,"boot":%q,"node":{"since":"2026-11-27T00:00:00Z"},"groups":[{"cgroup":"/pods/web","inode":7,`+
-			`"strategy":{"policy":"auto","receipts":0.1},"since":"2026-11-27T00:00:00Z","withdrawn":"harms the container"}]}`, boot)
+		text := fmt.Sprintf(
+			`{"version":1,"boot":%q,"node":{"since":"2026-11-27T00:00:00Z"},"groups":[{"cgroup":"/pods/web","inode":7,`+
+				`"strategy":{"policy":"auto","receipts":0.1},"since":"2026-11-27T00:00:00Z","withdrawn":"harms the container"}]}`, boot)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,8 @@ func (l *length) flags(cmd *cobra.Command, usually time.Duration, what string) {
 func (l length) check(cmd *cobra.Command) error {
 	both := cmd.Flags().Changed("for") && cmd.Flags().Changed("samples")
 	if both {
-		return withHint(misusef("--for %s and --samples %d both say how long to record", l.time, l.periods), "leave one of them out")
+		return withHint(misusef("--for %s and --samples %d both say how long to record", l.time, l.periods),
+			"leave one of them out")
 	}
 	if l.time == 0 && l.periods == 0 {
 		return withHint(misusef("give --for or --samples"), "--for 1h records an hour")
@@ -57,7 +58,8 @@ func (l length) in(period time.Duration) (int, error) {
 		if l.periods != 0 {
 			asked = fmt.Sprintf("--samples %d", l.periods)
 		}
-		return n, withHint(misusef("%s: that is %d periods of %s, and 2 to 2^31 can be recorded", asked, n, period), "36000 are an hour of periods of 100 ms")
+		return n, withHint(misusef("%s: that is %d periods of %s, and 2 to 2^31 can be recorded", asked, n, period),
+			"36000 are an hour of periods of 100 ms")
 	}
 	return n, nil
 }
@@ -99,7 +101,8 @@ cannot be copied.`,
 	}
 	flags := cmd.Flags()
 	f.length.flags(cmd, 0, "")
-	flags.StringVar(&f.out, "out", "", "file, .npy or .csv; - for standard output, as .csv (default: the container's name, .npy)")
+	flags.StringVar(&f.out, "out", "",
+		"file, .npy or .csv; - for standard output, as .csv (default: the container's name, .npy)")
 	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
 	flags.IntVar(&f.cgroups, "cgroups", 10, "show what this many of each container would take of the machine")
 	jsonFlag(cmd, &f.json)
@@ -176,13 +179,16 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 }
 
 // keep saves what was recorded, also when the recording ended early, and says what it is like.
-func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.RecordingCost, periods int, stopped error) error {
+func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.RecordingCost, periods int,
+	stopped error) error {
 	if t.Len() == 0 {
 		return errors.Join(errors.New("nothing was recorded"), stopped)
 	}
 	file, describe, save := f.out, cmd.OutOrStdout(), func() error { return trace.Save(f.out, t) }
 	if file == toStdout {
-		file, describe, save = "standard output", cmd.ErrOrStderr(), func() error { return trace.Write(cmd.OutOrStdout(), t) }
+		file, describe, save = "standard output", cmd.ErrOrStderr(), func() error {
+			return trace.Write(cmd.OutOrStdout(), t)
+		}
 	}
 	if err := save(); err != nil {
 		return err
@@ -191,7 +197,8 @@ func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.Recordi
 		return err
 	}
 	if errors.Is(stopped, context.Canceled) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), periods, file)
+		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), periods,
+			file)
 		return nil
 	}
 	if stopped != nil {

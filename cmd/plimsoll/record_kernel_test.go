@@ -56,7 +56,8 @@ func TestKernelRecord(t *testing.T) {
 	for _, v := range tape.Series[0].Used {
 		sum += v * tape.CPUs * tape.Period.Seconds()
 	}
-	if kernel := (after.Usage - before.Usage).Seconds(); tape.Len() != 30 || sum > kernel+0.01 || sum < kernel-0.02-unrecorded {
+	if kernel := (after.Usage - before.Usage).Seconds(); tape.Len() != 30 || sum > kernel+0.01 ||
+		sum < kernel-0.02-unrecorded {
 		t.Errorf("%d periods with %.3f s, the kernel counted %.3f s around them", tape.Len(), sum, kernel)
 	}
 	c, stood := r.Containers[0], float64(after.Throttled-before.Throttled)
@@ -65,7 +66,8 @@ func TestKernelRecord(t *testing.T) {
 	}
 	others := float64(after.Periods-before.Periods) - 30 // periods that are not recorded
 	if off := stood - 30*c.Throttled; (off < -1 || off > others+1) && !emulated() {
-		t.Errorf("it was throttled in %.0f periods, the kernel counted %.0f in those and %.0f others", 30*c.Throttled, stood, others)
+		t.Errorf("it was throttled in %.0f periods, the kernel counted %.0f in those and %.0f others", 30*c.Throttled,
+			stood, others)
 	}
 	if c.Throttled > 0 && (c.Demand == nil || *c.Demand < c.Mean) {
 		t.Errorf("the limit hides nothing: %+v", c)
@@ -75,8 +77,8 @@ func TestKernelRecord(t *testing.T) {
 	}
 }
 
-// TestKernelRecordUncounted: on cgroup v1 a group may stand in the cpu hierarchy alone, where nothing counts its CPU time. It is
-// recorded as `diagnose` measures it.
+// TestKernelRecordUncounted: on cgroup v1 a group may stand in the cpu hierarchy alone, where nothing counts its CPU
+// time. It is recorded as `diagnose` measures it.
 func TestKernelRecordUncounted(t *testing.T) {
 	g := cgrouptest.New(t)
 	if g.Tree().Version() == cgroup.V2 {
@@ -100,7 +102,8 @@ func TestKernelRecordUncounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := g.Tree().Usage(path); !errors.Is(err, fs.ErrNotExist) {
-		cgrouptest.Elsewhere(t, "a host on which the hierarchies are separate", "cpuacct is mounted with cpu here: %v", err)
+		cgrouptest.Elsewhere(t, "a host on which the hierarchies are separate", "cpuacct is mounted with cpu here: %v",
+			err)
 	}
 	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")

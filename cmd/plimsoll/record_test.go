@@ -58,17 +58,18 @@ func TestRecordRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]struct{ err, hint string }{
-		"/pods/web":                                {"give --for or --samples", "--for 1h"},
-		"/pods/web --samples 5 --for 1s":           {"--for 1s and --samples 5 both say", "leave one of them out"},
-		"/pods/web --for 150ms":                    {"--for 150ms: that is 1 periods of 100ms, and 2 to 2^31", "36000"},
-		"/pods/web --for -1s":                      {"2 to 2^31", "36000"},
-		"--samples 5":                              {"requires at least 1 arg", ""},
-		"/pods/web --samples 1":                    {"2 to 2^31", "36000"},
-		"/pods/web --samples 3000000000":           {"2 to 2^31", "36000"},
-		"/pods/web --samples 5 --out x.txt":        {`".txt" is not known`, ".npy or .csv"},
-		"/pods/web --samples 5 --out /none/x.npy":  {"no such folder", "make it"},
-		"/pods/web --samples 5 --out " + old:       {"already exists", "--force"},
-		"/pods/web /lab/b --samples 5":             {"the limit of /pods/web has a period of 100ms, that of /lab/b one of 50ms", "one by one"},
+		"/pods/web":                               {"give --for or --samples", "--for 1h"},
+		"/pods/web --samples 5 --for 1s":          {"--for 1s and --samples 5 both say", "leave one of them out"},
+		"/pods/web --for 150ms":                   {"--for 150ms: that is 1 periods of 100ms, and 2 to 2^31", "36000"},
+		"/pods/web --for -1s":                     {"2 to 2^31", "36000"},
+		"--samples 5":                             {"requires at least 1 arg", ""},
+		"/pods/web --samples 1":                   {"2 to 2^31", "36000"},
+		"/pods/web --samples 3000000000":          {"2 to 2^31", "36000"},
+		"/pods/web --samples 5 --out x.txt":       {`".txt" is not known`, ".npy or .csv"},
+		"/pods/web --samples 5 --out /none/x.npy": {"no such folder", "make it"},
+		"/pods/web --samples 5 --out " + old:      {"already exists", "--force"},
+		"/pods/web /lab/b --samples 5": {"the limit of /pods/web has a period of 100ms, that of /lab/b " +
+			"one of 50ms", "one by one"},
 		"/lab/none --samples 5":                    {"no container is called", "path of a control group"},
 		"nobody --samples 5":                       {"no container is called", "path of a control group"},
 		"/none/* --samples 5":                      {`nothing is called like "/none/*"`, "one part of a path"},
@@ -78,7 +79,8 @@ func TestRecordRefuses(t *testing.T) {
 	} {
 		out, stderr, err := n.run(append([]string{"record"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || out != "" {
-			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err, want.hint)
+			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err,
+				want.hint)
 		}
 	}
 	if data, err := os.ReadFile(old); string(data) != "old" {
@@ -92,19 +94,22 @@ func TestRecord(t *testing.T) {
 	n.write(t, "pods/web/cpu.cfs_period_us", "1000\n") // the least: the test is quick
 	t.Chdir(t.TempDir())
 	out, stderr, err := n.run("record", "/lab/a", "/pods/web", "--samples", "20")
-	if err != nil || !strings.Contains(out, "recording.npy: 20 periods of 1ms") || !strings.Contains(out, "begin at a time of their own") || strings.Contains(stderr, "█") {
+	if err != nil || !strings.Contains(out, "recording.npy: 20 periods of 1ms") ||
+		!strings.Contains(out, "begin at a time of their own") || strings.Contains(stderr, "█") {
 		t.Errorf("%s, %s, %v", out, stderr, err)
 	}
 	got, err := trace.Load("recording.npy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Len() != 20 || got.Period != time.Millisecond || got.CPUs < 1 || got.Series[0].Name != "/lab/a" || got.Series[0].Limited() || got.Series[1].Limit != 150 {
+	if got.Len() != 20 || got.Period != time.Millisecond || got.CPUs < 1 || got.Series[0].Name != "/lab/a" ||
+		got.Series[0].Limited() || got.Series[1].Limit != 150 {
 		t.Errorf("%+v", got)
 	}
 	out, _, err = n.run("record", n.cgroups+"/cpu/lab/a", "--for", "250ms", "--json", "--out", "a.csv")
 	var r report.Recording
-	if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil || r.Schema != report.RecordingSchema || r.Periods != 2 || len(r.Warnings) < 2 {
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil || r.Schema != report.RecordingSchema ||
+		r.Periods != 2 || len(r.Warnings) < 2 {
 		t.Errorf("%s, %v", out, err)
 	}
 	if _, err := trace.Load("a.csv"); err != nil {
@@ -112,8 +117,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordToStdout: the file alone goes to standard output, whatever is said about it to standard error, and none to a
-// terminal.
+// TestRecordToStdout: the file alone goes to standard output, whatever is said about it to standard error, and none to
+// a terminal.
 func TestRecordToStdout(t *testing.T) {
 	n := recordNode(t)
 	n.write(t, "pods/web/cpu.cfs_period_us", "1000\n")
@@ -191,7 +196,8 @@ func TestContainerIndex(t *testing.T) {
 // recorded is a recording of a limited container that was throttled half of the time.
 func recorded() trace.Trace {
 	return trace.Trace{Period: 100 * time.Millisecond, CPUs: 4, Late: 1, Series: []trace.Series{
-		{Name: "default/web/nginx", Limit: 0.5, Used: []float64{0.125, 0.1, 0.125, 0.05}, Throttled: []float64{0.1, 0, 0.05, 0}},
+		{Name: "default/web/nginx", Limit: 0.5, Used: []float64{0.125, 0.1, 0.125, 0.05},
+			Throttled: []float64{0.1, 0, 0.05, 0}},
 		{Name: "/lab/free", Limit: math.Inf(1), Used: []float64{0.01, 0.02, 0.03, 0.9}},
 	}}
 }
@@ -211,8 +217,10 @@ func TestRecordKeeps(t *testing.T) {
 		cmd.SetOut(&out)
 		cmd.SetErr(&stderr)
 		f := recordFlags{out: filepath.Join(t.TempDir(), "x.npy"), cgroups: 10}
-		err := f.keep(cmd, recorded(), report.RecordingCost{CPU: time.Millisecond, Elapsed: time.Second}, 10, tt.stopped)
-		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || !strings.Contains(stderr.String(), tt.stderr) || (tt.stderr == "") != (stderr.Len() == 0) {
+		err := f.keep(cmd, recorded(), report.RecordingCost{CPU: time.Millisecond, Elapsed: time.Second}, 10,
+			tt.stopped)
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) ||
+			!strings.Contains(stderr.String(), tt.stderr) || (tt.stderr == "") != (stderr.Len() == 0) {
 			t.Errorf("%v: error %v, stderr %q", tt.stopped, err, &stderr)
 		}
 		if _, err := trace.Load(f.out); err != nil {
@@ -220,14 +228,16 @@ func TestRecordKeeps(t *testing.T) {
 		}
 	}
 	f := recordFlags{out: filepath.Join(t.TempDir(), "x.npy")}
-	if err := f.keep(&cobra.Command{}, trace.Trace{}, report.RecordingCost{}, 10, context.Canceled); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
+	if err := f.keep(&cobra.Command{}, trace.Trace{}, report.RecordingCost{}, 10, context.Canceled); err == nil ||
+		!strings.Contains(err.Error(), "nothing was recorded") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestRecordingGolden(t *testing.T) {
 	var out bytes.Buffer
-	r := capacity.Describe("web.npy", recorded(), report.RecordingCost{CPU: 1200 * time.Microsecond, Elapsed: 400 * time.Millisecond}, 10)
+	r := capacity.Describe("web.npy", recorded(),
+		report.RecordingCost{CPU: 1200 * time.Microsecond, Elapsed: 400 * time.Millisecond}, 10)
 	if err := r.Text(&out); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +250,8 @@ func TestRecordingGolden(t *testing.T) {
 }
 
 func TestFileName(t *testing.T) {
-	for name, want := range map[string]string{"default/web/nginx": "nginx.npy", "/lab/a": "a.npy", "nginx.service": "nginx.service.npy", "/": "recording.npy", "/x/.hidden": "recording.npy"} {
+	for name, want := range map[string]string{"default/web/nginx": "nginx.npy", "/lab/a": "a.npy",
+		"nginx.service": "nginx.service.npy", "/": "recording.npy", "/x/.hidden": "recording.npy"} {
 		if got := fileName([]report.Container{{Name: name}}); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

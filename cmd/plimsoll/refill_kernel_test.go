@@ -37,8 +37,8 @@ func spurt(t *testing.T, g *cgrouptest.Group, p *cgrouptest.Process, cost, rest 
 // lasting is in how many periods a demand is to come back for a raise (policy.lastingPeriods).
 const lasting = 5
 
-// TestRunRefills: spurts of more than the limit are throttled for a moment only, while no value moves. A kernel that has
-// no burst to rewrite raises the quota, and gives it back.
+// TestRunRefills: spurts of more than the limit are throttled for a moment only, while no value moves. A kernel that
+// has no burst to rewrite raises the quota, and gives it back.
 func TestRunRefills(t *testing.T) {
 	s := newShipped(t)
 	s.baseline = true
@@ -46,7 +46,7 @@ func TestRunRefills(t *testing.T) {
 	g.Prevail()
 	g.Limit(hogLimit)
 	p := g.Spin(1)[0]
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil { // or a slow start of the agent makes this a demand that lasts
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil { // else the demand may last as the agent starts
 		t.Fatal(err)
 	}
 	before := files(t, g)
@@ -84,17 +84,17 @@ func TestRunRefills(t *testing.T) {
 		})
 		c := container()
 		done = spurts >= wanted && (c.Totals.Refills-first.Refills >= wanted || !hasBurst(g) && c.Totals.Raises > 0)
-		if spurts == 100 { // on a machine that is full a spurt may last through so many periods that it is never throttled
+		if spurts == 100 { // on a full machine a spurt may last through so many periods that nothing is throttled
 			t.Fatalf("after %d spurts: %+v; %s", spurts, c.Totals, c.Why)
 		}
 	}
 	readings := stop()
 	if c := container(); hasBurst(g) {
 		e := s.status().Events
-		t.Logf("%d spurts, %d refills (%d refills without need, %d without effect), p50 %v, p99 %v", spurts, c.Totals.Refills-first.Refills,
-			e.Unneeded, e.Ineffective, e.DelayP50, e.DelayP99)
+		t.Logf("%d spurts, %d refills (%d without need, %d without effect), p50 %v, p99 %v", spurts,
+			c.Totals.Refills-first.Refills, e.Unneeded, e.Ineffective, e.DelayP50, e.DelayP99)
 		if 4*e.Ineffective > e.Refills { // one may be a throttle that ended by itself
-			t.Errorf("the kernel refills, and of %d refills %d count as without effect", e.Refills+e.Unneeded+e.Ineffective, e.Ineffective)
+			t.Errorf("the kernel refills, and %+v counts so many as without effect", e)
 		}
 		switch raised := c.Totals.Raises > 0; {
 		case !raised:

@@ -57,7 +57,8 @@ func showReleased(cmd *cobra.Command, r web.Released, length time.Duration, asJS
 	}
 	for _, res := range r.Results {
 		if res.Outcome == plan.Refused || res.Outcome == plan.Trampled {
-			return withHint(fmt.Errorf("%s of %s was not put back: %s: %s", res.Change.Knob, res.Change.Cgroup.Path, res.Outcome, res.Err),
+			return withHint(fmt.Errorf("%s of %s was not put back: %s: %s", res.Change.Knob, res.Change.Cgroup.Path,
+				res.Outcome, res.Err),
 				"`plimsoll status` shows what is in force")
 		}
 	}

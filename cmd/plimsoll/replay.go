@@ -71,12 +71,14 @@ CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containe
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.at, "at", "", "the begin (required): 03:12, \"2026-11-25 03:12\", RFC 3339, or how long ago (90m)")
+	flags.StringVar(&f.at, "at", "",
+		"the begin (required): 03:12, \"2026-11-25 03:12\", RFC 3339, or how long ago (90m)")
 	flags.DurationVar(&f.length, "for", 10*time.Minute, "how long from there")
 	flags.Float64Var(&f.limit, "limit", 0, "limit of CONTAINER in CPUs (default: as it was)")
 	flags.StringVar(&f.policy, "policy", string(strategy.Auto), "none, cpuBurstOnly, cfsQuotaBurstOnly or auto")
 	flags.Var(&f.burst, "burst", "burst in limits (cpuBurstPercent)")
-	flags.Int64Var(&f.threshold, "threshold", strategy.Default().SharePoolThresholdPercent, "use of the node, in percent, above which nothing is granted (sharePoolThresholdPercent)")
+	flags.Int64Var(&f.threshold, "threshold", strategy.Default().SharePoolThresholdPercent,
+		"use of the node, in percent, above which nothing is granted (sharePoolThresholdPercent)")
 	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of the node (default: of this machine)")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the delays in the simulation")
 	flags.StringVar(&f.figure, "figure", "", "draw both into this file, .svg or .png")
@@ -88,7 +90,8 @@ CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containe
 // setup is what was asked for.
 func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, err error) {
 	if f.at == "" {
-		return o, withHint(misusef("--at is missing"), "plimsoll replay --at 03:12; `plimsoll history` shows when time was lost")
+		return o, withHint(misusef("--at is missing"),
+			"plimsoll replay --at 03:12; `plimsoll history` shows when time was lost")
 	}
 	if o.From, err = moment(f.at, now); err != nil {
 		return o, misusef("--at: %w", err)
@@ -134,7 +137,8 @@ func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, 
 }
 
 // replay reads the record and runs it.
-func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup) (report.Replay, replay.Result, error) {
+func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup) (report.Replay, replay.Result,
+	error) {
 	fail := func(err error) (report.Replay, replay.Result, error) { return report.Replay{}, replay.Result{}, err }
 	if o.Limit > 0 && who == "" {
 		return fail(withHint(misusef("--limit needs a CONTAINER"), "one limit for all containers is hardly meant"))
@@ -169,7 +173,8 @@ func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
 	case len(r.Rows) > 0:
 		return r, nil
 	case len(r.Skipped) > 0: // a version, or damage: of each only the first is told
-		return r, withHint(fmt.Errorf("the record of this time cannot be read: %w", r.Skipped[0]), "see docs/RECORD.md; the plimsoll that wrote it reads it")
+		return r, withHint(fmt.Errorf("the record of this time cannot be read: %w", r.Skipped[0]),
+			"see docs/RECORD.md; the plimsoll that wrote it reads it")
 	}
 	if len(r.Covered) > 0 {
 		return r, errors.New("no container used CPU time under a limit in this time")
@@ -180,12 +185,15 @@ func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
 	}
 	oldest := slices.MinFunc(list, func(a, b disk.File) int { return a.From.Compare(b.From) }).From
 	newest := slices.MaxFunc(list, func(a, b disk.File) int { return a.To.Compare(b.To) }).To
-	return r, withHint(fmt.Errorf("nothing was recorded from %s to %s", from.Format(time.RFC3339), to.Format(time.RFC3339)),
-		fmt.Sprintf("the record is of %s to %s", oldest.In(from.Location()).Format(time.RFC3339), newest.In(from.Location()).Format(time.RFC3339)))
+	return r,
+		withHint(fmt.Errorf("nothing was recorded from %s to %s", from.Format(time.RFC3339), to.Format(time.RFC3339)),
+			fmt.Sprintf("the record is of %s to %s", oldest.In(from.Location()).Format(time.RFC3339),
+				newest.In(from.Location()).Format(time.RFC3339)))
 }
 
 // choosePeriods makes series of the record: those that are meant, and their neighbours.
-func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (chosen, others []*replay.Series, warnings []string, err error) {
+func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (chosen, others []*replay.Series,
+	warnings []string, err error) {
 	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, from, o.To)
 	if err != nil {
 		return nil, nil, nil, err
@@ -202,7 +210,8 @@ func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (ch
 	case len(chosen) > 0:
 		return chosen, others, warnings, nil
 	case who != "" && len(named) == 0:
-		err = withHint(fmt.Errorf("the record of this time has no container %q", who), "`plimsoll history` lists those that it has")
+		err = withHint(fmt.Errorf("the record of this time has no container %q", who),
+			"`plimsoll history` lists those that it has")
 	default:
 		err = replay.ErrNothing
 	}
@@ -211,9 +220,12 @@ func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (ch
 
 // replayReport is a result for people and programs.
 func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string, warnings []string) report.Replay {
-	out := report.Replay{Schema: report.ReplaySchema, From: o.From, To: o.To, Dir: filepath.Clean(dir), Files: r.Files, CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
-		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent, Containers: []report.Replayed{},
-		Gaps: gaps(notBefore(r.Covered, o.From), o.From, o.To), Lost: r.Lost, Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
+	out := report.Replay{Schema: report.ReplaySchema, From: o.From, To: o.To, Dir: filepath.Clean(dir), Files: r.Files,
+		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
+		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
+		Containers: []report.Replayed{},
+		Gaps:       gaps(notBefore(r.Covered, o.From), o.From, o.To), Lost: r.Lost, Warnings: append([]string{},
+			warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series
 		was := float64(s.Last()) / float64(s.Period)
@@ -221,14 +233,16 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		if o.Limit > 0 {
 			would = float64(o.Limit) / float64(cpu.DefaultPeriod)
 		}
-		x := report.Replayed{Cgroup: s.Cgroup, Name: s.Name, Limits: [2]float64{was, would}, Was: replayFigures(c.Was), Would: replayFigures(c.Would)}
+		x := report.Replayed{Cgroup: s.Cgroup, Name: s.Name, Limits: [2]float64{was, would}, Was: replayFigures(c.Was),
+			Would: replayFigures(c.Would)}
 		if c.Model != nil {
 			x.Model = &report.ReplayModel{Lost: c.Model.Lost.Value, Used: c.Model.Used.Value}
 		}
 		out.Containers = append(out.Containers, x)
 	}
 	if n := result.Neighbours; n.Count > 0 {
-		out.Neighbours = &report.ReplayNeighbours{Count: n.Count, WasMean: n.WasMean, WasP99: n.WasP99, Mean: between(n.NewMean), P99: between(n.NewP99),
+		out.Neighbours = &report.ReplayNeighbours{Count: n.Count, WasMean: n.WasMean, WasP99: n.WasP99,
+			Mean: between(n.NewMean), P99: between(n.NewP99),
 			Worst: n.Worst, WorstBy: n.WorstBy}
 	}
 	return out
@@ -242,15 +256,19 @@ func notBefore(minutes []int64, from time.Time) []int64 {
 
 // replayConditions are those under which the figures hold.
 func replayConditions(result replay.Result) []string {
-	list := []string{"containers without a limit and the system's own work are not in the record: the node is less busy here than it was"}
+	list := []string{"containers without a limit and the system's own work are not in the record: the node is less " +
+		"busy here than it was"}
 	if slices.ContainsFunc(result.Containers, func(c replay.Container) bool { return c.Open }) {
-		list = append(list, "a container was still throttled as the time ended, or a gap began: its demand has no upper bound but its threads")
+		list = append(list,
+			"a container was still throttled as the time ended, or a gap began: its demand has no upper bound but "+
+				"its threads")
 	}
 	return list
 }
 
 func replayFigures(f replay.Figures) report.ReplayFigures {
-	return report.ReplayFigures{Lost: between(f.Lost), Delay: between(f.Delay), Above: between(f.Above), Used: between(f.Used), Refills: int64(f.Refills.Value)}
+	return report.ReplayFigures{Lost: between(f.Lost), Delay: between(f.Delay), Above: between(f.Above),
+		Used: between(f.Used), Refills: int64(f.Refills.Value)}
 }
 
 func between(r replay.Range) report.Between {

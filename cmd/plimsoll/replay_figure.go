@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// replayFigure draws what was beside what would have been. Where more than one container was replayed, it is the one that lost
-// most.
+// replayFigure draws what was beside what would have been. Where more than one container was replayed, it is the one
+// that lost most.
 func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure.Canvas {
 	most := 0
 	for i, c := range result.Containers {
@@ -34,15 +34,23 @@ func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure
 	x := figure.Axis{Label: unit + " from " + o.From.Format("15:04:05 MST"), Max: o.To.Sub(o.From).Seconds() * scale}
 	y := figure.Axis{Label: "CPUs; share of the time", Max: 1.05 * top}
 	step := o.Step.Seconds() * scale
-	was := figure.Panel{Title: "what was: " + told.Was.Lost.String() + " lost", X: x, Y: y, Rules: limitRule(told.Limits[0])}
-	would := figure.Panel{Title: "what would have been: " + told.Would.Lost.String() + " lost", X: x, Y: y, Rules: limitRule(told.Limits[1])}
+	was := figure.Panel{Title: "what was: " + told.Was.Lost.String() + " lost", X: x, Y: y,
+		Rules: limitRule(told.Limits[0])}
+	would := figure.Panel{Title: "what would have been: " + told.Would.Lost.String() + " lost", X: x, Y: y,
+		Rules: limitRule(told.Limits[1])}
 	w := c.WasCurves
-	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "demand, with its bounds", Lo: w.DemandLow, Hi: w.DemandHigh, Y: w.Demand}, step)...)
+	was.Curves = append(was.Curves,
+		known(figure.Curve{Bare: true, Name: "demand, with its bounds", Lo: w.DemandLow, Hi: w.DemandHigh, Y: w.Demand},
+			step)...)
 	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "CPU time used", Y: w.Used}, step)...)
-	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: w.Lost}, step)...)
-	would.Curves = append(would.Curves, known(figure.Curve{Bare: true, Name: "CPU time used", Y: c.NewCurves.Used}, step)...)
-	would.Curves = append(would.Curves, known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: c.NewCurves.Lost}, step)...)
-	return figure.Lines{Title: told.Name, Subtitle: fmt.Sprintf("%s, policy %s, burst %d %%, threshold %d %%", o.From.Format("2006-01-02 15:04 MST"), r.Policy, r.Burst, r.Threshold),
+	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: w.Lost},
+		step)...)
+	would.Curves = append(would.Curves, known(figure.Curve{Bare: true, Name: "CPU time used", Y: c.NewCurves.Used},
+		step)...)
+	would.Curves = append(would.Curves,
+		known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: c.NewCurves.Lost}, step)...)
+	return figure.Lines{Title: told.Name, Subtitle: fmt.Sprintf("%s, policy %s, burst %d %%, threshold %d %%",
+		o.From.Format("2006-01-02 15:04 MST"), r.Policy, r.Burst, r.Threshold),
 		Panels: []figure.Panel{was, would}, Note: "Where a curve is missing, nothing was recorded."}.Draw()
 }
 

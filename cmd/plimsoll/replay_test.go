@@ -15,8 +15,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// incident writes a record of ten minutes: each second a job of 200 ms of CPU time of one thread, limited to 50 ms in 100, and
-// a neighbour. Minute 6 is missing.
+// incident writes a record of ten minutes: each second a job of 200 ms of CPU time of one thread, limited to 50 ms in
+// 100, and a neighbour. Minute 6 is missing.
 func incident(t *testing.T, dir string, at time.Time, change func(n int, m *flight.Minute)) {
 	t.Helper()
 	r, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
@@ -25,9 +25,12 @@ func incident(t *testing.T, dir string, at time.Time, change func(n int, m *flig
 	}
 	for n := range 10 {
 		start := at.Add(time.Duration(n) * time.Minute).UnixMilli()
-		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start, PeriodUs: 100_000, LimitUs: 50_000,
-			Periods: 600, UsedUs: 12_000_000, PeakUs: 50_000, ThrottledUs: 9_000_000, Throttles: 180, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
-		other := flight.Minute{Cgroup: "/kube/other", Namespace: "shop", Pod: "other", Container: "main", Start: start, PeriodUs: 100_000, LimitUs: 200_000,
+		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start,
+			PeriodUs: 100_000, LimitUs: 50_000,
+			Periods: 600, UsedUs: 12_000_000, PeakUs: 50_000, ThrottledUs: 9_000_000, Throttles: 180, QuotaAt: []int32{
+				0}, QuotaUs: []int64{50_000}}
+		other := flight.Minute{Cgroup: "/kube/other", Namespace: "shop", Pod: "other", Container: "main", Start: start,
+			PeriodUs: 100_000, LimitUs: 200_000,
 			Periods: 600, UsedUs: 6_000_000, PeakUs: 10_000, QuotaAt: []int32{0}, QuotaUs: []int64{200_000}}
 		for i := range 600 {
 			used, lost := float32(0), int32(0)
@@ -66,13 +69,15 @@ func replayed(t *testing.T, dir string, args ...string) (string, error) {
 
 const incidentAt = "2026-11-25T03:12:00Z"
 
-// TestReplay: a job of 200 ms that a limit of half a CPU stretches to 350 ms is done at once under auto, and under a limit of
+// TestReplay: a job of 200 ms that a limit of half a CPU stretches to 350 ms is done at once under auto, and under a
+// limit of
 // 1.
 func TestReplay(t *testing.T) {
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	incident(t, dir, at, nil)
 	for _, args := range [][]string{{"--policy", "auto"}, {"--policy", "none", "--limit", "1"}} {
-		text, err := replayed(t, dir, append([]string{"nginx", "--at", incidentAt, "--for", "5m", "--json"}, args...)...)
+		text, err := replayed(t, dir, append([]string{"nginx", "--at", incidentAt, "--for", "5m", "--json"},
+			args...)...)
 		var r report.Replay
 		if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Containers) != 1 {
 			t.Fatalf("%v: %v\n%s", args, err, text)
@@ -81,7 +86,8 @@ func TestReplay(t *testing.T) {
 		if c.Was.Lost.Likely != 45*time.Second || c.Was.Delay.Likely != 150*time.Millisecond {
 			t.Errorf("what was: %+v", c.Was)
 		}
-		if c.Would.Lost.High > 50*time.Millisecond || c.Would.Delay.High > time.Millisecond || c.Would.Used.Likely.Round(time.Second) != time.Minute {
+		if c.Would.Lost.High > 50*time.Millisecond || c.Would.Delay.High > time.Millisecond ||
+			c.Would.Used.Likely.Round(time.Second) != time.Minute {
 			t.Errorf("%v: what would have been: %+v", args, c.Would)
 		}
 		if r.Neighbours == nil || r.Neighbours.Count != 1 || len(r.Gaps) != 0 {
@@ -89,7 +95,9 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	text, err := replayed(t, dir, "nginx", "--at", incidentAt, "--policy", "none", "--limit", "0.25")
-	if err != nil || !strings.Contains(text, "gap: nothing was recorded from 2026-11-25 03:18 UTC to 2026-11-25 03:19 UTC") || !strings.Contains(text, "0.25 CPUs") {
+	if err != nil ||
+		!strings.Contains(text, "gap: nothing was recorded from 2026-11-25 03:18 UTC to 2026-11-25 03:19 UTC") ||
+		!strings.Contains(text, "0.25 CPUs") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	t.Log("\n" + text)
@@ -159,8 +167,8 @@ func TestReplayOfBadInput(t *testing.T) {
 	}
 }
 
-// TestReplayOfARestart: a container that was restarted has two groups, one that was renamed has one, and minutes that a clock
-// that was set back repeats are replayed once.
+// TestReplayOfARestart: a container that was restarted has two groups, one that was renamed has one, and minutes that a
+// clock that was set back repeats are replayed once.
 func TestReplayOfARestart(t *testing.T) {
 	at := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	for want, change := range map[string]func(n int, m *flight.Minute){
@@ -189,8 +197,8 @@ func TestReplayOfARestart(t *testing.T) {
 	}
 }
 
-// TestRecordAsRecording: simulate and advise take the flight recorder's files: all containers, without the gap, with their
-// limits.
+// TestRecordAsRecording: simulate and advise take the flight recorder's files: all containers, without the gap, with
+// their limits.
 func TestRecordAsRecording(t *testing.T) {
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	incident(t, dir, at, nil)
@@ -208,7 +216,8 @@ func TestRecordAsRecording(t *testing.T) {
 			t.Errorf("%v: %v\n%s", args, err, out.String())
 		}
 	}
-	if _, err := capacity.Load([]string{filepath.Join(dir, "other.parquet")}, 4, 0); err == nil || !strings.Contains(err.Error(), "not named as") {
+	if _, err := capacity.Load([]string{filepath.Join(dir, "other.parquet")}, 4, 0); err == nil ||
+		!strings.Contains(err.Error(), "not named as") {
 		t.Errorf("another file: %v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestRunRequests: the agent measures how long a service takes to answer, in how much of that it was throttled, and so does
-// diagnose.
+// TestRunRequests: the agent measures how long a service takes to answer, in how much of that it was throttled, and so
+// does diagnose.
 func TestRunRequests(t *testing.T) {
 	if err := requests.Supported(); err != nil && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
 		cgrouptest.Elsewhere(t, "the cells of test/vm from 6.12 on", "%v", err)
@@ -51,7 +51,8 @@ func TestRunRequests(t *testing.T) {
 			return fmt.Sprintf("requests: %+v", status.Requests)
 		}
 		for _, c := range status.Containers {
-			if r := c.Requests; c.Cgroup == web.Path && r != nil && r.Answered > 0 && r.Throttled > 0 && r.Time > r.Throttled && r.Response.P99 > 0 {
+			if r := c.Requests; c.Cgroup == web.Path && r != nil && r.Answered > 0 && r.Throttled > 0 &&
+				r.Time > r.Throttled && r.Response.P99 > 0 {
 				return ""
 			}
 		}

@@ -35,7 +35,8 @@ func newReserved(t *testing.T, s *shipped) *reserved {
 	if r.online, err = r.inB.Affinity(); err != nil || len(r.online) < 2 {
 		t.Fatalf("%v: it takes two CPUs, and there is %s", err, r.online)
 	}
-	s.write(fmt.Sprintf("reserve: {policy: auto}\noverrides:\n  - {cgroup: %q, exclusive: strict, request: 1}\n  - {cgroup: %q}\n", r.a.Path, r.b.Path))
+	s.write(fmt.Sprintf("reserve: {policy: auto}\noverrides:\n  - {cgroup: %q, exclusive: strict, request: 1}\n  - "+
+		"{cgroup: %q}\n", r.a.Path, r.b.Path))
 	return r
 }
 
@@ -51,7 +52,8 @@ func (r *reserved) files() map[string]string {
 	r.t.Helper()
 	texts := files(r.t, r.pod, r.a, r.b)
 	for _, g := range []*cgrouptest.Group{r.pod, r.a, r.b} {
-		for _, f := range []string{"cpuset.cpus", "cpuset.cpus.exclusive", "cpuset.cpus.partition", "cgroup.subtree_control"} {
+		for _, f := range []string{"cpuset.cpus", "cpuset.cpus.exclusive", "cpuset.cpus.partition",
+			"cgroup.subtree_control"} {
 			at := g.File(f)
 			if g.Tree().Version() == cgroup.V1 {
 				at = cgrouptest.Root() + "/cpuset" + g.Path + "/" + f
@@ -117,7 +119,8 @@ func TestRunReserves(t *testing.T) {
 	r.exclusive(r.inB)
 	fresh := r.child("c")
 	r.exclusive(fresh.Idle())
-	if got := s.status().Reserve; got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].Cgroup != r.a.Path || !got.Exclusive[0].Unlimited {
+	if got := s.status().Reserve; got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].Cgroup != r.a.Path ||
+		!got.Exclusive[0].Unlimited {
 		t.Errorf("status: %+v", got)
 	}
 	r.partition(s)
@@ -171,7 +174,8 @@ func TestRunReservesBesidePartition(t *testing.T) {
 	r := newReserved(t, s)
 	tree := r.pod.Tree()
 	if tree.Version() == cgroup.V1 || !cgrouptest.AtLeast(cgrouptest.Release(t), "6.7") {
-		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 6.12:v2 and 6.18:v2", "a partition has a list of CPUs here, which shows its CPUs")
+		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 6.12:v2 and 6.18:v2",
+			"a partition has a list of CPUs here, which shows its CPUs")
 	}
 	if handed, err := tree.CPUSetsEnabled("/"); err != nil || !handed {
 		if err := errors.Join(err, tree.EnableCPUSets("/", true)); err != nil {

@@ -45,7 +45,8 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 			}
 			bar.Stop()
 			if held {
-				g.advise(cmd.ErrOrStderr(), "the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that")
+				g.advise(cmd.ErrOrStderr(),
+					"the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that")
 			}
 			if err != nil {
 				return err
@@ -54,19 +55,22 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 		},
 	}
 	jsonFlag(cmd, &asJSON)
-	cmd.Flags().BoolVar(&unlessRunning, "unless-running", false, "do nothing where an agent runs (for ExecStopPost= of a service)")
+	cmd.Flags().BoolVar(&unlessRunning, "unless-running", false,
+		"do nothing where an agent runs (for ExecStopPost= of a service)")
 	cmd.Flags().BoolVar(&toSpec, "to-spec", false, "also repair limits that deviate from what their owners declared")
 	return cmd
 }
 
 // restore asks the agent, or restores by itself where none runs. held says that the agent writes nothing from now on.
-func restore(ctx context.Context, g *globals, toSpec bool, notes io.Writer) (results []plan.Result, held bool, err error) {
+func restore(ctx context.Context, g *globals, toSpec bool, notes io.Writer) (results []plan.Result, held bool,
+	err error) {
 	if err := g.answers(ctx); err != nil {
 		return nil, false, withHint(err, "if it hangs for good, end it with `kill -9` and call this again")
 	}
 	results, err = g.client().Hold(ctx, true, "plimsoll restore")
 	if err == nil && toSpec {
-		return nil, true, withHint(errors.New("an agent runs and is held now; --to-spec needs it stopped"), "stop it and call this again")
+		return nil, true, withHint(errors.New("an agent runs and is held now; --to-spec needs it stopped"),
+			"stop it and call this again")
 	}
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
 		return results, err == nil, err
@@ -113,7 +117,8 @@ func showRestored(w io.Writer, results []plan.Result, asJSON bool) error {
 	}
 	for _, r := range results {
 		if r.Outcome == plan.Refused {
-			return fmt.Errorf("%s of %s could not be put back to %s: %s", r.Change.Knob, r.Change.Cgroup.Path, r.Change.To, r.Err)
+			return fmt.Errorf("%s of %s could not be put back to %s: %s", r.Change.Knob, r.Change.Cgroup.Path,
+				r.Change.To, r.Err)
 		}
 	}
 	return nil

@@ -17,7 +17,8 @@ import (
 
 // TestShowRestored: all results are shown, and one that the kernel refused is an error besides.
 func TestShowRestored(t *testing.T) {
-	back := plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: "/a"}, Knob: plan.Quota, From: "150ms", To: "50ms"}, Outcome: plan.Applied, InForce: "50ms"}
+	back := plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: "/a"}, Knob: plan.Quota, From: "150ms",
+		To: "50ms"}, Outcome: plan.Applied, InForce: "50ms"}
 	not := back
 	not.Change.Cgroup.Path, not.Outcome, not.Err = "/b", plan.Refused, "invalid argument"
 	for name, c := range map[string]struct {
@@ -42,8 +43,8 @@ func TestShowRestored(t *testing.T) {
 	}
 }
 
-// TestRestoreUnlessRunning: with a running agent, or a successor that takes over, nothing is restored, no agent is asked, and
-// that is no error. Without one everything is restored.
+// TestRestoreUnlessRunning: with a running agent, or a successor that takes over, nothing is restored, no agent is
+// asked, and that is no error. Without one everything is restored.
 func TestRestoreUnlessRunning(t *testing.T) {
 	if os.Getuid() != 0 {
 		cgrouptest.Skip(t, "cannot restore: not root")
@@ -57,12 +58,14 @@ func TestRestoreUnlessRunning(t *testing.T) {
 		restores bool
 		says     string
 	}{
-		"no agent":        {func(*testing.T, testNode) {}, true, ""},
-		"a running agent": {func(t *testing.T, n testNode) { n.lock(t) }, false, "nothing is restored: another plimsoll already runs"},
+		"no agent": {func(*testing.T, testNode) {}, true, ""},
+		"a running agent": {func(t *testing.T, n testNode) { n.lock(t) }, false,
+			"nothing is restored: another plimsoll already runs"},
 		"a successor that takes over": {func(t *testing.T, n testNode) {
 			line, done := n.wait(t), make(chan error, 1)
 			go func() {
-				time.Sleep(300 * ms) // as after an agent that hands over: the lock is free, and the successor is about to try
+				// as after an agent that hands over: the lock is free, and the successor is about to try
+				time.Sleep(300 * ms)
 				lock, _, err := line.Take(t.Context(), n.place())
 				done <- err
 				if err == nil {
@@ -86,8 +89,10 @@ func TestRestoreUnlessRunning(t *testing.T) {
 			if err != nil || !strings.Contains(stderr, c.says) {
 				t.Errorf("%v, %q; want success and %q", err, stderr, c.says)
 			}
-			want := map[bool]string{true: "50000", false: "150000"}[c.restores] // a shorter write does not shorten a plain file
-			if quota, err := os.ReadFile(filepath.Join(n.cgroups, "cpu/pods/web/cpu.cfs_quota_us")); !strings.HasPrefix(string(quota), want) {
+			// a shorter write does not shorten a plain file
+			want := map[bool]string{true: "50000", false: "150000"}[c.restores]
+			if quota, err := os.ReadFile(filepath.Join(n.cgroups,
+				"cpu/pods/web/cpu.cfs_quota_us")); !strings.HasPrefix(string(quota), want) {
 				t.Errorf("quota %q, %v; want %s", quota, err, want)
 			}
 			if len(a.calls) > 0 {
@@ -114,7 +119,8 @@ func (n testNode) wait(t *testing.T) *lock.Line {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { line.Take(t.Context(), lock.Place{Dir: n.state, Root: n.cgroups + "/none"}) }) // which fails, and leaves the line
+	// which fails, and leaves the line
+	t.Cleanup(func() { line.Take(t.Context(), lock.Place{Dir: n.state, Root: n.cgroups + "/none"}) })
 	return line
 }
 

@@ -28,6 +28,7 @@ import (
 	"plimsoll/internal/node"
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/preempt"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 	"plimsoll/internal/schedext/loader"
@@ -43,6 +44,7 @@ import (
 type runFlags struct {
 	source
 	logFlags
+	loaded    follow.Stamp // of the configuration file
 	listen    string
 	metrics   string
 	read      web.ReadAccess
@@ -62,7 +64,8 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", "", "configuration file (docs/CONFIG.md); reloaded when it changes")
 	flags.StringVar(&f.policy, "policy", "", "without a file: none, cpuBurstOnly, cfsQuotaBurstOnly or auto")
-	flags.StringArrayVar(&f.include, "include", nil, "without a file: glob of control groups to look after, such as '/lab/*' (repeatable)")
+	flags.StringArrayVar(&f.include, "include", nil,
+		"without a file: glob of control groups to look after, such as '/lab/*' (repeatable)")
 }
 
 func runCommand(g *globals) *cobra.Command {
@@ -82,9 +85,10 @@ looked after when the configuration, or --include, names them. The default polic
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.checkOnly && f.file == "" {
-				return withHint(misusef("--check-config: no configuration file is given"), "plimsoll run --check-config --config /etc/plimsoll/config.yaml")
+				return withHint(misusef("--check-config: no configuration file is given"),
+					"plimsoll run --check-config --config /etc/plimsoll/config.yaml")
 			}
-			loaded := follow.Of(f.file) // before it is read: a change in between is taken up
+			f.loaded = follow.Of(f.file) // before it is read: a change in between is taken up
 			file, err := f.load()
 			if err != nil {
 				return err
@@ -102,33 +106,40 @@ looked after when the configuration, or --include, names them. The default polic
 			ctx, rereads, stop := asDaemon(cmd, os.Stdin)
 			defer stop()
 			f.rereads = rereads
-			addProcessors()
+			preempt.AddProcessors()
 			queue := logqueue.New()
 			defer queue.End()
-			return run(ctx, g, f, file, loaded, log, queue)
+			return run(ctx, g, f, file, log, queue)
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of metrics, health and status, of a process without privileges that run starts ("plimsoll serve"); "" for none`)
+	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen,
+		`address of metrics, health and status, of a process without privileges that run starts ("plimsoll serve"); "" for none`)
 	cmd.Flags().StringVar(&f.metrics, "metrics", string(report.Basic), metricsHelp)
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the file of --config, list all errors, and exit")
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel has throttle events (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
-	cmd.Flags().BoolVar(&f.requests, "requests", false, "measure how long containers take to answer the requests at their TCP sockets (eBPF, tested from 6.12 on)")
-	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
-	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
+	cmd.Flags().BoolVar(&f.requests, "requests", false,
+		"measure how long containers take to answer the requests at their TCP sockets (eBPF, tested from 6.12 on)")
+	cmd.Flags().BoolVar(&f.realtime, "realtime", true,
+		"answer throttles on a thread of real-time priority, where that is permitted")
+	cmd.Flags().BoolVar(&f.standBy, "stand-by", false,
+		"where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
 	f.flight.register(cmd.Flags())
-	cmd.Flags().StringVar(&f.read.Socket, "read-socket", "", "socket from which the state is read; read.sock in the state directory")
-	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from that socket, by name or number; without one, only root and the process that --listen starts")
+	cmd.Flags().StringVar(&f.read.Socket, "read-socket", "",
+		"socket from which the state is read; read.sock in the state directory")
+	cmd.Flags().StringVar(&f.readGroup, "read-group", "",
+		"group that may read from that socket, by name or number; without one, only root and the process that "+
+			"--listen starts")
 	f.logFlags.register(cmd.Flags())
 	return cmd
 }
 
 // run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
-func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded follow.Stamp, log *slog.Logger, queue *logqueue.Queue) error {
+func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *slog.Logger, to *logqueue.Queue) error {
 	if err := errors.Join(f.flight.check(), f.resolveRead(g)); err != nil {
 		return err
 	}
@@ -141,7 +152,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
-	log, lines := agentLog(log, queue, found)
+	log, lines := agentLog(log, to, found)
 	k, err := f.kube.open(m.Tree, found, file, log)
 	if err != nil {
 		return err
@@ -183,14 +194,16 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	a.Beat = heart.Beat
 	k.Serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.Tree, k.Over(found), throttles, log)
-	r := reporter{a, k, resizes, features.Sight(m.Tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
+	r := reporter{a, k, resizes, features.Sight(m.Tree, log), named, measured,
+		time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
 		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(m, a, log), g.flags()}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.Journal.Entries), recorded)
 	if err != nil {
 		return c.End(err)
 	}
-	log.Info("running", "version", version, "cgroup", m.Tree.Version().String(), "listen", address, "policy", file.Node().Policy)
-	f.startBeside(c, r, loaded, log)
+	log.Info("running", "version", version, "cgroup", m.Tree.Version().String(), "listen", address, "policy",
+		file.Node().Policy)
+	f.startBeside(c, r, log)
 	begun = true
 	slim.Start()
 	ready(log)
@@ -211,14 +224,14 @@ func giveWriter(a *agent.Agent, m *node.Node, recorded *recorder.Periods, log *s
 }
 
 // startBeside starts what works beside an agent that is about to take its first turn.
-func (f *runFlags) startBeside(c *services.Group, r reporter, loaded follow.Stamp, log *slog.Logger) {
+func (f *runFlags) startBeside(c *services.Group, r reporter, log *slog.Logger) {
 	c.Start("waits", r.meters.Waits.Run)
 	c.Start("requests", r.meters.Requests.Run)
-	c.Start("nri", serveNRI(r.resizes))
+	c.Start("nri", r.resizes.Run)
 	c.Start("record", r.flight.Run)
 	c.Start("receipts", r.receipts.Run)
 	c.Start("configuration", func(ctx context.Context) error {
-		return f.follow(ctx, r.Turns(), loaded, configure(r.Agent, r.named, r.cluster, log))
+		return f.follow(ctx, r.Turns(), f.loaded, configure(r.Agent, r.named, r.cluster, log))
 	})
 }
 
@@ -231,11 +244,13 @@ func (f *runFlags) subscribe(log *slog.Logger) host.Throttles {
 }
 
 // listenFor opens the agent's sockets, and starts the process that serves the network, whose address it returns.
-func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web.DryRun, recorded web.Periods) (address string, err error) {
+func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web.DryRun,
+	recorded web.Periods) (address string, err error) {
 	if _, err := report.ParseDetail(f.metrics); err != nil {
 		return "", withHint(misusef("--metrics: %v", err), metricsHelp)
 	}
-	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.StateDir, web.ControlSocket), Read: f.read, Now: time.Now,
+	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.StateDir, web.ControlSocket), Read: f.read,
+		Now: time.Now,
 		Log: c.Log, Plan: plan, Periods: recorded})
 	if err != nil {
 		return "", err
@@ -249,15 +264,16 @@ func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web
 }
 
 // takeOver takes the lock, with --stand-by when the agent that has it ends.
-func (f *runFlags) takeOver(ctx context.Context, g *globals, m *node.Node, k *cluster.Cluster, log *slog.Logger) (passed bool, err error) {
+func (f *runFlags) takeOver(ctx context.Context, g *globals, m *node.Node, k *cluster.Cluster,
+	log *slog.Logger) (passed bool, err error) {
 	if !f.standBy {
 		return false, m.TakeLock()
 	}
 	return m.StandBy(ctx, f.read, k.Ready, log)
 }
 
-// ready notifies the service manager that started the agent that it manages its containers (sd_notify(3)); without one it
-// does nothing.
+// ready notifies the service manager that started the agent that it manages its containers (sd_notify(3)); without one
+// it does nothing.
 func ready(log *slog.Logger) {
 	if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
 		log.Warn("could not notify the service manager that the agent is ready", "error", err)
@@ -288,14 +304,17 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	switch f := can.Get(cgroup.FeatureRefill); {
 	case source.Events == nil || !can.Has(cgroup.FeatureBurst):
 	case !doctor.Refills(can):
-		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why", f.Detail)
+		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why",
+			f.Detail)
 	case f.State == cgroup.Unknown:
 		log.Info("could not test whether rewriting the burst refills the group; assuming that it does", "why", f.Detail)
 	}
 	o := agent.Options{
-		Tree: tree, Discover: found, Host: host.Host{Host: machine, Tree: tree}, Pauses: pauses, Clock: time.Now, Log: log,
+		Tree: tree, Discover: found, Host: host.Host{Host: machine, Tree: tree}, Pauses: pauses, Clock: time.Now,
+		Log:    log,
 		Switch: killswitch.In(g.StateDir), Rules: rules(can, tree),
-		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
+		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled,
+		Tasks:   tasks,
 		Polling: source.Why, Missing: source.Missing, Uncounted: source.Uncounted,
 		Strategy: file.Node(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}
@@ -305,8 +324,8 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	return agent.New(o), nil
 }
 
-// kernelFeatures are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
-// only to an agent with throttle events.
+// kernelFeatures are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and
+// matters only to an agent with throttle events.
 func kernelFeatures(dir *cgroup.Dir, subscribed bool) cgroup.Features {
 	host := thisHost()
 	host.Quick = !subscribed

@@ -217,7 +217,8 @@ func TestRunAlone(t *testing.T) {
 	other := *s
 	other.state += "2"
 	for _, command := range []string{"run", "restore"} {
-		if _, err := other.run(command); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", agent.cmd.Process.Pid)) {
+		if _, err := other.run(command); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("process %d", agent.cmd.Process.Pid)) {
 			t.Errorf("%s with another state directory: %v, want the process %d", command, err, agent.cmd.Process.Pid)
 		}
 	}

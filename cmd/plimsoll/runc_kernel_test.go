@@ -39,7 +39,8 @@ func bundle(t *testing.T, dir, group string, command ...string) {
 		"root":    object{"path": "rootfs", "readonly": true},
 		"mounts":  []object{{"destination": "/proc", "type": "proc", "source": "proc"}},
 		"linux": object{"cgroupsPath": group, "namespaces": []object{{"type": "pid"}, {"type": "mount"}},
-			"resources": object{"cpu": object{"quota": startLimit.Microseconds(), "period": (100 * ms).Microseconds()}}}}
+			"resources": object{"cpu": object{"quota": startLimit.Microseconds(),
+				"period": (100 * ms).Microseconds()}}}}
 	data, err := json.Marshal(spec)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600)
@@ -49,8 +50,8 @@ func bundle(t *testing.T, dir, group string, command ...string) {
 	}
 }
 
-// TestRuncStarts: containers that runc starts and that end at once, two at a time, beside an agent that sets their bursts as
-// early as it may: each of them starts. Some live long enough to be seen with their burst.
+// TestRuncStarts: containers that runc starts and that end at once, two at a time, beside an agent that sets their
+// bursts as early as it may: each of them starts. Some live long enough to be seen with their burst.
 func TestRuncStarts(t *testing.T) {
 	if _, err := exec.LookPath("runc"); err != nil {
 		cgrouptest.Skip(t, "%v; hint: make setup", err)

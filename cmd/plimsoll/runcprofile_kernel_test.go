@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/logbook"
 )
 
-// image makes what runc runs: one of our programs and nothing else, as in the image, with the capabilities that the chart
-// gives the agent, and a seccomp profile.
+// image makes what runc runs: one of our programs and nothing else, as in the image, with the capabilities that the
+// chart gives the agent, and a seccomp profile.
 func (s *shipped) image(dir, group, profile string, args ...string) {
 	s.t.Helper()
 	program := "/" + filepath.Base(s.binary)
@@ -32,13 +32,17 @@ func (s *shipped) image(dir, group, profile string, args ...string) {
 	}
 	caps := []string{"CAP_BPF", "CAP_PERFMON", "CAP_SYS_NICE"}
 	spec := object{"ociVersion": "1.0.2",
-		"process": object{"terminal": false, "user": object{"uid": 0, "gid": 0}, "args": append([]string{program}, args...), "cwd": "/", "noNewPrivileges": true,
+		"process": object{"terminal": false, "user": object{"uid": 0, "gid": 0},
+			"args": append([]string{program}, args...), "cwd": "/", "noNewPrivileges": true,
 			"capabilities": object{"bounding": caps, "effective": caps, "permitted": caps}},
 		"root": object{"path": "rootfs", "readonly": true},
-		"mounts": []object{{"destination": "/proc", "type": "proc", "source": "proc"}, bind(cgrouptest.Root(), "/host/cgroup"),
-			{"destination": "/run", "type": "tmpfs", "source": "tmpfs"}, bind(filepath.Dir(s.config), filepath.Dir(s.config)),
+		"mounts": []object{{"destination": "/proc", "type": "proc", "source": "proc"},
+			bind(cgrouptest.Root(), "/host/cgroup"),
+			{"destination": "/run", "type": "tmpfs", "source": "tmpfs"},
+			bind(filepath.Dir(s.config), filepath.Dir(s.config)),
 			{"destination": "/sys", "type": "bind", "source": "/sys", "options": []string{"rbind", "ro"}}},
-		"linux": object{"cgroupsPath": group, "namespaces": []object{{"type": "mount"}}, "seccomp": json.RawMessage(profile)}}
+		"linux": object{"cgroupsPath": group, "namespaces": []object{{"type": "mount"}},
+			"seccomp": json.RawMessage(profile)}}
 	data, err := json.Marshal(spec)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600)
@@ -48,20 +52,22 @@ func (s *shipped) image(dir, group, profile string, args ...string) {
 	}
 }
 
-// TestRuncTakesTheProfiles: runc, which has the C library for profiles that all container runtimes have, starts each program
-// with its profile; the agent gets throttle events.
+// TestRuncTakesTheProfiles: runc, which has the C library for profiles that all container runtimes have, starts each
+// program with its profile; the agent gets throttle events.
 func TestRuncTakesTheProfiles(t *testing.T) {
 	if _, err := exec.LookPath("runc"); err != nil {
 		cgrouptest.Skip(t, "%v; hint: make setup", err)
 	}
 	base := cgrouptest.New(t)
 	t.Cleanup(func() { leftByRunc(t, base) })
-	for _, c := range []struct{ profile, says string }{{"plimsoll", "msg=running"}, {"plimsoll-serve", "msg=serving"}, {"plimsoll-lease", "msg=watching"}} {
+	for _, c := range []struct{ profile, says string }{{"plimsoll", "msg=running"}, {"plimsoll-serve", "msg=serving"},
+		{"plimsoll-lease", "msg=watching"}} {
 		t.Run(c.profile, func(t *testing.T) {
 			s := newShipped(t)
 			s.write("strategy: {policy: none}\n")
 			args := map[string][]string{
-				"plimsoll":       {"run", "--config", s.config, "--listen", "", "--cgroup-root", "/host/cgroup", "--state-dir", s.state},
+				"plimsoll": {"run", "--config", s.config, "--listen", "", "--cgroup-root", "/host/cgroup",
+					"--state-dir", s.state},
 				"plimsoll-serve": {"serve", "--listen", "127.0.0.1:0", "--state-dir", s.state},
 				"plimsoll-lease": {"--cgroup-root", "/host/cgroup", "--state-dir", s.state},
 			}[c.profile]
@@ -71,7 +77,8 @@ func TestRuncTakesTheProfiles(t *testing.T) {
 			}
 			dir, name := t.TempDir(), fmt.Sprintf("plimsoll-%d-%s", os.Getpid(), c.profile)
 			s.image(dir, filepath.Join(base.Path, name), shippedProfile(t, c.profile), args...)
-			l := &daemon{t: t, cmd: exec.Command("runc", "--root", filepath.Join(dir, "runc"), "run", "--bundle", dir, name), log: &logbook.Book{}, done: make(chan struct{})}
+			l := &daemon{t: t, cmd: exec.Command("runc", "--root", filepath.Join(dir, "runc"), "run", "--bundle", dir,
+				name), log: &logbook.Book{}, done: make(chan struct{})}
 			l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 			l.begin()
 			if !l.says(c.says) {

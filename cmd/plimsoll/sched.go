@@ -34,7 +34,8 @@ kernel's own scheduler, and nothing stays behind.`,
 // mostFlag adds --most-stall to a command.
 func mostFlag(cmd *cobra.Command, most *time.Duration) {
 	cmd.Flags().DurationVar(most, "most-stall", 2*time.Second,
-		"unload the scheduler if a CPU runs no ordinary task for this long in its first 10 s; 0: leave that to the kernel's watchdog")
+		"unload the scheduler if a CPU runs no ordinary task for this long in its first 10 s; 0: leave that to the "+
+			"kernel's watchdog")
 }
 
 func schedLoad(g *globals) *cobra.Command {
@@ -49,8 +50,9 @@ func schedLoad(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: warning: "+o.Name+" takes over what the kernel's own scheduler does: "+
-				"while it is in force, the kernel enforces neither quota nor burst of the tasks that it runs")
+			fmt.Fprintln(cmd.ErrOrStderr(),
+				"plimsoll: warning: "+o.Name+" takes over what the kernel's own scheduler does: "+
+					"while it is in force, the kernel enforces neither quota nor burst of the tasks that it runs")
 			signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
 			signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
@@ -65,7 +67,8 @@ func schedLoad(g *globals) *cobra.Command {
 func readObject(file string) (*scx.Object, []byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, withHint(fmt.Errorf("read the scheduler: %w", err), "name the compiled object of a sched_ext scheduler, FILE.bpf.o")
+		return nil, nil, withHint(fmt.Errorf("read the scheduler: %w", err),
+			"name the compiled object of a sched_ext scheduler, FILE.bpf.o")
 	}
 	o, err := scx.Read(bytes.NewReader(data))
 	if err != nil {

@@ -84,7 +84,8 @@ func TestSched(t *testing.T) {
 	if _, err := s.run("sched", "check", fifo); err == nil || !strings.Contains(err.Error(), "fifo is enabled") {
 		t.Errorf("a second one could be loaded: %v", err)
 	}
-	if _, err := s.run("sched", "swap", "--most-stall", "0", refuse); err == nil || !strings.Contains(err.Error(), "fifo is back in force") {
+	if _, err := s.run("sched", "swap", "--most-stall", "0", refuse); err == nil ||
+		!strings.Contains(err.Error(), "fifo is back in force") {
 		t.Errorf("swapped: %v", err)
 	}
 	if got := s.must("sched", "swap", "--most-stall", "0", fifo); !strings.Contains(got, "fifo is in force") {

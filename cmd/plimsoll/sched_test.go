@@ -10,7 +10,8 @@ import (
 	"plimsoll/internal/scx/scxtest"
 )
 
-// TestRefusedSchedulerLeavesNothing: neither the socket nor a state directory that was not there stays of a load that failed.
+// TestRefusedSchedulerLeavesNothing: neither the socket nor a state directory that was not
+// there stays of a load that failed.
 func TestRefusedSchedulerLeavesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "refuse.bpf.o")
 	if err := os.WriteFile(file, scxtest.Refuse(), 0o600); err != nil {

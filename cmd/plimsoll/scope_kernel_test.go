@@ -11,8 +11,9 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestRunRaisesAScope: of a container that crun made with systemd in a pod, the scope and the group in it have the limit. The
-// pod, the scope and the group are raised together, so that the container uses more than its limit, and put back.
+// TestRunRaisesAScope: of a container that crun made with systemd in a pod, the scope and the group in it have the
+// limit. The pod, the scope and the group are raised together, so that the container uses more than its limit,
+// and put back.
 func TestRunRaisesAScope(t *testing.T) {
 	s := newShipped(t)
 	s.flags, s.baseline = []string{"--poll"}, true

@@ -15,8 +15,8 @@ import (
 // programs are the names by which this program is called.
 func programs() []string { return []string{"plimsoll", pluginName} }
 
-// TestScripts plays the sessions of testdata/script: what a person types, and what comes of it. The program is this one, in a
-// process of its own; `exits CODE COMMAND` runs a command that must end with this exit code.
+// TestScripts plays the sessions of testdata/script: what a person types, and what comes of it. The program is this
+// one, in a process of its own; `exits CODE COMMAND` runs a command that must end with this exit code.
 func TestScripts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -39,15 +39,16 @@ func readProfile(text []byte) (p profile, err error) {
 	return p, err
 }
 
-// filter is the profile as the kernel takes it: what it does not allow is EPERM. As in a container runtime, the calls that
-// this architecture does not have are left out.
+// filter is the profile as the kernel takes it: what it does not allow is EPERM. As in a container runtime, the calls
+// that this architecture does not have are left out.
 func (p profile) filter() (seccomp.Filter, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {
 		return seccomp.Filter{}, err
 	}
 	if p.DefaultAction != "SCMP_ACT_ERRNO" {
-		return seccomp.Filter{}, errors.New("a call that is not allowed is to be refused, not to kill: what an agent wrote has to be put back")
+		return seccomp.Filter{}, errors.New("a call that is not allowed is to be refused, not to kill: what an " +
+			"agent wrote has to be put back")
 	}
 	allowed := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
 	policy := seccomp.Policy{DefaultAction: seccomp.ActionErrno}
@@ -55,7 +56,8 @@ func (p profile) filter() (seccomp.Filter, error) {
 		r.Names = slices.DeleteFunc(r.Names, func(name string) bool { _, has := here.SyscallNames[name]; return !has })
 		switch {
 		case r.Action == "SCMP_ACT_ERRNO" && r.Errno != 0 && len(r.Args) == 0:
-			policy.Syscalls = append(policy.Syscalls, seccomp.SyscallGroup{Names: r.Names, Action: seccomp.ActionErrno | seccomp.Action(r.Errno)})
+			policy.Syscalls = append(policy.Syscalls, seccomp.SyscallGroup{Names: r.Names,
+				Action: seccomp.ActionErrno | seccomp.Action(r.Errno)})
 		case r.Action == "SCMP_ACT_ALLOW" && len(r.Args) == 0:
 			allowed.Names = append(allowed.Names, r.Names...)
 		case r.Action == "SCMP_ACT_ALLOW" && len(r.Args) == 1 && len(r.Names) == 1:
@@ -63,7 +65,8 @@ func (p profile) filter() (seccomp.Filter, error) {
 			if err != nil {
 				return seccomp.Filter{}, err
 			}
-			allowed.NamesWithCondtions = append(allowed.NamesWithCondtions, seccomp.NameWithConditions{Name: r.Names[0], Conditions: seccomp.ArgumentConditions{c}})
+			allowed.NamesWithCondtions = append(allowed.NamesWithCondtions,
+				seccomp.NameWithConditions{Name: r.Names[0], Conditions: seccomp.ArgumentConditions{c}})
 		default:
 			return seccomp.Filter{}, fmt.Errorf("%s: not understood", r.Comment)
 		}

@@ -77,15 +77,20 @@ suffices. /healthz and /readyz are open, and say no more than ok. Without --tls-
 	flags.StringArrayVar(&f.listen, "listen", []string{web.DefaultListen}, "an address to listen on (repeatable)")
 	flags.StringVar(&f.agent, "agent-socket", "", "the agent's socket for readers; read.sock in the state directory")
 	flags.StringVar(&f.metrics, "metrics", string(report.Basic), metricsHelp)
-	flags.StringArrayVar(&f.hosts, "host", nil, "a name by which requests may come, beside addresses and localhost (repeatable)")
+	flags.StringArrayVar(&f.hosts, "host", nil,
+		"a name by which requests may come, beside addresses and localhost (repeatable)")
 	flags.StringVar(&f.cert, "tls-cert", "", "certificate file, read again when it changes")
 	flags.StringVar(&f.key, "tls-key", "", "key file of --tls-cert")
 	flags.StringVar(&f.clientCA, "client-ca", "", "clients with a certificate of these authorities may read")
-	flags.StringVar(&f.tokenFile, "token-file", "", "clients with the token in this file may read; the file is read at each request")
-	flags.BoolVar(&f.kubeAuth, "kube-auth", false, "clients that may get the path in the cluster may read (TokenReview, SubjectAccessReview of nonResourceURLs)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kube-auth: a kubeconfig file; without one, the cluster in which this is a pod")
+	flags.StringVar(&f.tokenFile, "token-file", "",
+		"clients with the token in this file may read; the file is read at each request")
+	flags.BoolVar(&f.kubeAuth, "kube-auth", false,
+		"clients that may get the path in the cluster may read (TokenReview, SubjectAccessReview of nonResourceURLs)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"with --kube-auth: a kubeconfig file; without one, the cluster in which this is a pod")
 	flags.StringVar(&f.from, "from", "", "show this snapshot (plimsoll snapshot) in place of an agent")
-	flags.BoolVar(&f.always, "always", false, "record the last 15 minutes of periods also while nobody looks at the page")
+	flags.BoolVar(&f.always, "always", false,
+		"record the last 15 minutes of periods also while nobody looks at the page")
 	flags.StringVar(&f.node, "node-name", "", "name of the node on the page; the host's name")
 	flags.BoolVar(&f.child, "child", false, "end with standard input, and write the addresses to standard output")
 	_ = flags.MarkHidden("child") // the flag is there
@@ -103,7 +108,8 @@ func (f *serveFlags) serve(ctx context.Context, stdin io.Reader, stdout io.Write
 		return withHint(misusef("--tls-cert and --tls-key belong together"), "give both, or neither")
 	}
 	if access == nil && f.cert != "" { // nobody elsewhere may read, and this machine's own addresses have no TLS
-		return withHint(misusef("--tls-cert has no effect"), "--token-file, --client-ca or --kube-auth says who may read from elsewhere")
+		return withHint(misusef("--tls-cert has no effect"),
+			"--token-file, --client-ca or --kube-auth says who may read from elsewhere")
 	}
 	detail, err := report.ParseDetail(f.metrics)
 	if err != nil {
@@ -185,7 +191,8 @@ func (f *serveFlags) access() (web.Access, *x509.CertPool, error) {
 	}
 	if f.tokenFile != "" {
 		if data, err := os.ReadFile(f.tokenFile); err != nil || strings.TrimSpace(string(data)) == "" {
-			return nil, nil, withHint(fmt.Errorf("--token-file: %w", cmpErr(err, errors.New("it is empty"))), "a file with one line, such as of `openssl rand -hex 32`")
+			return nil, nil, withHint(fmt.Errorf("--token-file: %w", cmpErr(err, errors.New("it is empty"))),
+				"a file with one line, such as of `openssl rand -hex 32`")
 		}
 		any = append(any, web.TokenFile(f.tokenFile))
 	}

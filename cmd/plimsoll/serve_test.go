@@ -40,7 +40,8 @@ func TestAccessNeedsItsFiles(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, access, err)
 		}
 	}
-	if access, authorities, err := (&serveFlags{tokenFile: file("secret\n")}).access(); access == nil || authorities != nil || err != nil {
+	if access, authorities, err := (&serveFlags{tokenFile: file("secret\n")}).access(); access == nil ||
+		authorities != nil || err != nil {
 		t.Errorf("a token: %v, %v, %v", access, authorities, err)
 	}
 	if access, _, err := (&serveFlags{}).access(); access != nil || err != nil {

@@ -22,11 +22,13 @@ import (
 	"plimsoll/internal/web"
 )
 
-// The agent itself listens on no network (docs/ARCHITECTURE.md, Two processes). On a plain host it starts `plimsoll serve` as
-// a process without privileges, which ends with it, however it ends: its standard input is a pipe from the agent.
+// The agent itself listens on no network (docs/ARCHITECTURE.md, Two processes). On a plain host it starts `plimsoll
+// serve` as a process without privileges, which ends with it, however it ends:
+// its standard input is a pipe from the agent.
 
-// unprivileged is the user and the group of that process: no account has the number, so that no other process runs as it
-// (Docker's and Kubernetes' images use 65532 for the same purpose, and have a namespace of their own or run nothing beside).
+// unprivileged is the user and the group of that process: no account has the number, so that no other process runs as
+// it (Docker's and Kubernetes' images use 65532 for the same purpose,
+// and have a namespace of their own or run nothing beside).
 const unprivileged = 65532
 
 const (
@@ -60,7 +62,8 @@ func (c *child) start() (address string, err error) {
 	inherited := os.NewFile(uintptr(socket), c.socket)
 	defer inherited.Close()
 	c.said, c.ended = &tail{}, make(chan error, 1)
-	c.cmd = exec.Command("/proc/self/exe", "serve", "--child", "--listen", c.listen, "--metrics", c.detail, "--agent-socket", "/proc/self/fd/3")
+	c.cmd = exec.Command("/proc/self/exe", "serve", "--child", "--listen", c.listen, "--metrics", c.detail,
+		"--agent-socket", "/proc/self/fd/3")
 	c.cmd.ExtraFiles = []*os.File{inherited}
 	c.cmd.Args[0] = "plimsoll"
 	c.cmd.Env, c.cmd.Dir = []string{}, "/"
@@ -131,7 +134,8 @@ func (c *child) run(ctx context.Context) error {
 			if time.Since(begun) > serveLasts {
 				wait = serveAgain
 			}
-			c.log.Warn("the process that serves the network has ended; it is started again", "after", wait, "error", err, "said", strings.TrimSpace(c.said.String()))
+			c.log.Warn("the process that serves the network has ended; it is started again", "after", wait, "error",
+				err, "said", strings.TrimSpace(c.said.String()))
 		}
 		for again := true; again; {
 			select {
@@ -211,10 +215,13 @@ func (f *runFlags) resolveRead(g *globals) error {
 		}
 		found, err := user.LookupGroup(f.readGroup)
 		if err != nil {
-			return withHint(misusef("--read-group: %v", err), "`getent group` lists the groups; a number need not be listed")
+			return withHint(misusef("--read-group: %v", err),
+				"`getent group` lists the groups; a number need not be listed")
 		}
-		if f.read.Group, err = strconv.Atoi(found.Gid); err == nil && f.read.Group == 0 { // plimsoll serve runs in the group
-			err = withHint(misusef("--read-group: %s is root's group", f.readGroup), "name a group of its own, whose members may read")
+		// plimsoll serve runs in the group
+		if f.read.Group, err = strconv.Atoi(found.Gid); err == nil && f.read.Group == 0 {
+			err = withHint(misusef("--read-group: %s is root's group", f.readGroup),
+				"name a group of its own, whose members may read")
 		}
 		return err
 	}

@@ -118,7 +118,8 @@ func newShipped(t *testing.T) *shipped {
 }
 
 func (s *shipped) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, s.binary, append(args, "--state-dir", s.state, "--cgroup-root", cgrouptest.Root())...)
+	cmd := exec.CommandContext(ctx, s.binary, append(args, "--state-dir", s.state, "--cgroup-root",
+		cgrouptest.Root())...)
 	if s.confined != nil {
 		if err := s.confined.apply(cmd); err != nil {
 			s.t.Fatal(err)
@@ -225,7 +226,8 @@ func (s *shipped) start() *daemon {
 // launch starts an agent, and waits for nothing.
 func (s *shipped) launch(flags ...string) *daemon {
 	s.t.Helper()
-	l := &daemon{t: s.t, cmd: s.command(context.Background(), append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, flags...)...),
+	l := &daemon{t: s.t, cmd: s.command(context.Background(),
+		append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, flags...)...),
 		log: &logbook.Book{}, done: make(chan struct{})}
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if s.apart {

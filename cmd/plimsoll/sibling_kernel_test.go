@@ -29,7 +29,8 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 	}
 	top := cgrouptest.New(t)
 	web, batch := top.Child("web"), top.Child("batch")
-	const forks = "while :; do (:); done" // a CPU is seen from its first switch on, for which a spinner alone there may wait long
+	// a CPU is seen from its first switch on, for which a spinner alone there may wait long
+	const forks = "while :; do (:); done"
 	cgrouptest.Pin(t, cpu, web.Start(forks))
 	neighbour := batch.Start(forks)
 	cgrouptest.Pin(t, siblings[cpu], neighbour)
@@ -38,8 +39,10 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 	d, found := n.diagnose(t, top.Path+"/*")
 	w, b := found["web"], found["batch"]
 	least := w.Received + b.Received - d.Elapsed
-	if off := d.Elapsed / 20; w.Beside < least-off || w.Beside > min(w.Received, b.Received)+off || w.Beside < d.Elapsed/2 {
-		t.Errorf("web ran %v and batch %v of %v, web %v of it beside a sibling", w.Received, b.Received, d.Elapsed, w.Beside)
+	if off := d.Elapsed / 20; w.Beside < least-off || w.Beside > min(w.Received, b.Received)+off ||
+		w.Beside < d.Elapsed/2 {
+		t.Errorf("web ran %v and batch %v of %v, web %v of it beside a sibling", w.Received, b.Received, d.Elapsed,
+			w.Beside)
 	}
 	if !strings.Contains(w.Verdict, "the core's other hardware thread") {
 		t.Errorf("%q", w.Verdict)
@@ -48,6 +51,7 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 	cgrouptest.Pin(t, elsewhere, neighbour)
 	time.Sleep(200 * time.Millisecond)
 	if _, found = n.diagnose(t, top.Path+"/*"); found["web"].Beside > found["web"].Received/2 {
-		t.Errorf("with the neighbour on another core, web ran %v of %v beside a sibling", found["web"].Beside, found["web"].Received)
+		t.Errorf("with the neighbour on another core, web ran %v of %v beside a sibling", found["web"].Beside,
+			found["web"].Received)
 	}
 }

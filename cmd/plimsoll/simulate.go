@@ -41,10 +41,12 @@ coincided: P(WCET > 1 period), and the expected time E(WCET), with intervals; an
 throttled and for how long, without and with its burst. The model is in docs/MODEL.md.
 
 Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written 0.7 or 70%; a number above 10 needs its %.`,
-		Example: "  plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1\n  plimsoll simulate data web.npy --cgroups 10 --burst 200%",
-		Args:    cobra.NoArgs,
+		Example: "  plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1\n  plimsoll simulate data " +
+			"web.npy --cgroups 10 --burst 200%",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return withHint(misusef("what demand is not said"), "plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")
+			return withHint(misusef("what demand is not said"),
+				"plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")
 		},
 	}
 	for _, law := range []string{"exp", "pareto", "poisson"} {
@@ -57,10 +59,12 @@ Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written
 func simulateLawCommand(law string) *cobra.Command {
 	f := &simulateFlags{truncate: ratio(math.Inf(1))}
 	cmd := &cobra.Command{
-		Use:   law,
-		Short: map[string]string{"exp": "exponential demand", "pareto": "Pareto demand, with a long tail", "poisson": "a Poisson number of equal jobs"}[law],
+		Use: law,
+		Short: map[string]string{"exp": "exponential demand", "pareto": "Pareto demand, with a long tail",
+			"poisson": "a Poisson number of equal jobs"}[law],
 		Example: "  plimsoll simulate " + law + " --utilization 0.7 --cgroups 10 --burst 1\n" +
-			"  plimsoll simulate " + law + " --utilization 0.7 --sweep burst=0..2:0.25 --sweep cgroups=5..40:5 --figure risk.svg",
+			"  plimsoll simulate " + law +
+			" --utilization 0.7 --sweep burst=0..2:0.25 --sweep cgroups=5..40:5 --figure risk.svg",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd, &capacity.Law{Kind: law, Alpha: f.alpha, Truncate: float64(f.truncate), Job: f.job})
@@ -88,7 +92,8 @@ func simulateDataCommand() *cobra.Command {
 together, in one file, are replayed together, so what their demands have to do with each other is kept. The quota is
 the node's CPUs / --cgroups, or --limit. FILE is of ` + "`plimsoll record`" + `, or of the record (.parquet), of which all files together
 are one recording of all containers.`,
-		Example: "  plimsoll simulate data web.npy --cgroups 10 --burst 200%\n  plimsoll simulate data a.npy b.npy --cgroups 12 --limit 0.5 --cpus 8\n" +
+		Example: "  plimsoll simulate data web.npy --cgroups 10 --burst 200%\n  plimsoll simulate data a.npy b.npy " +
+			"--cgroups 12 --limit 0.5 --cpus 8\n" +
 			"  plimsoll simulate data /var/lib/plimsoll/*.parquet --burst 100%",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,7 +110,8 @@ are one recording of all containers.`,
 	flags.Float64Var(&f.limit, "limit", 0, "limit of each container in CPUs (default: the node's CPUs / --cgroups)")
 	flags.Float64Var(&f.cpus, "cpus", 0, "CPUs of the node (default: of the machine that was recorded)")
 	flags.Var(&f.utilization, "utilization", "scale the recordings to this mean demand / quota (default: as recorded)")
-	flags.StringVar(&f.replay, "replay", loadline.Offsets.String(), "how recordings are replayed: offsets, blocks or iid")
+	flags.StringVar(&f.replay, "replay", loadline.Offsets.String(),
+		"how recordings are replayed: offsets, blocks or iid")
 	return cmd
 }
 
@@ -118,8 +124,10 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	flags.Float64Var(&f.rho, "rho", 0, "correlation of the containers' demands (Gaussian copula): a stress test")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the simulation: the same seed gives the same figures")
 	flags.Int64Var(&f.periods, "periods", loadline.DefaultPeriods, "periods to simulate")
-	flags.BoolVar(&f.interference, "interference", false, "share out period by period, to say what each container waits for its neighbours")
-	flags.StringArrayVar(&f.sweep, "sweep", nil, "vary burst, cgroups or utilization: NAME=A..B:STEP or NAME=A,B,... (repeatable)")
+	flags.BoolVar(&f.interference, "interference", false,
+		"share out period by period, to say what each container waits for its neighbours")
+	flags.StringArrayVar(&f.sweep, "sweep", nil,
+		"vary burst, cgroups or utilization: NAME=A..B:STEP or NAME=A,B,... (repeatable)")
 	flags.StringVar(&f.figure, "figure", "", "draw the sweep into this file, .svg or .png")
 	jsonFlag(cmd, &f.asJSON)
 }

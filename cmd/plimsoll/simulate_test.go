@@ -64,7 +64,8 @@ func TestSimulateGolden(t *testing.T) {
 // TestSimulateJSON: the fields are the documented ones, and no others.
 func TestSimulateJSON(t *testing.T) {
 	var got map[string]any
-	if err := json.Unmarshal([]byte(command(t, "simulate", "exp", "--utilization", "0.5", "--cgroups", "3", "--burst", "1", "--periods", "20000", "--json")), &got); err != nil {
+	if err := json.Unmarshal([]byte(command(t, "simulate", "exp", "--utilization", "0.5", "--cgroups", "3", "--burst",
+		"1", "--periods", "20000", "--json")), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"containers", "e_wcet", "e_wcet_ci95", "method", "p_miss", "p_miss_ci95", "periods", "rule"}
@@ -72,13 +73,15 @@ func TestSimulateJSON(t *testing.T) {
 		t.Error(diff)
 	}
 	containers := got["containers"].([]any)
-	if diff := cmp.Diff([]string{"mean_delay_periods", "throttled_with", "throttled_without"}, keys(containers[0].(map[string]any))); diff != "" || len(containers) != 3 {
+	if diff := cmp.Diff([]string{"mean_delay_periods", "throttled_with", "throttled_without"},
+		keys(containers[0].(map[string]any))); diff != "" || len(containers) != 3 {
 		t.Errorf("%d containers: %s", len(containers), diff)
 	}
 	// The closed form for exponential demand: sigma^(1+b), and sigma^(1+b) / (1-sigma) periods of delay.
 	const sigma = 0.20318787
 	c := containers[0].(map[string]any)
-	for key, want := range map[string]float64{"throttled_without": sigma, "throttled_with": sigma * sigma, "mean_delay_periods": sigma * sigma / (1 - sigma)} {
+	for key, want := range map[string]float64{"throttled_without": sigma, "throttled_with": sigma * sigma,
+		"mean_delay_periods": sigma * sigma / (1 - sigma)} {
 		if v := c[key].(float64); math.Abs(v/want-1) > 0.01 {
 			t.Errorf("%s = %g, want %g", key, v, want)
 		}
@@ -87,10 +90,12 @@ func TestSimulateJSON(t *testing.T) {
 		Schema string
 		Points []struct{ Burst *float64 }
 	}
-	if err := json.Unmarshal([]byte(command(t, "simulate", "exp", "--utilization", "0.5", "--cgroups", "3", "--sweep", "burst=1,inf", "--periods", "20000", "--json")), &sweep); err != nil {
+	if err := json.Unmarshal([]byte(command(t, "simulate", "exp", "--utilization", "0.5", "--cgroups", "3", "--sweep",
+		"burst=1,inf", "--periods", "20000", "--json")), &sweep); err != nil {
 		t.Fatal(err)
 	}
-	if sweep.Schema != "plimsoll.sweep/v1" || len(sweep.Points) != 2 || *sweep.Points[0].Burst != 1 || sweep.Points[1].Burst != nil {
+	if sweep.Schema != "plimsoll.sweep/v1" || len(sweep.Points) != 2 || *sweep.Points[0].Burst != 1 ||
+		sweep.Points[1].Burst != nil {
 		t.Errorf("%+v", sweep)
 	}
 }
@@ -123,7 +128,9 @@ func TestSimulateData(t *testing.T) {
 		var got struct {
 			Miss float64 `json:"p_miss"`
 		}
-		if err := json.Unmarshal([]byte(command(t, append([]string{"simulate", "data", "--burst", "1", "--periods", "20000", "--json"}, args...)...)), &got); err != nil {
+		if err := json.Unmarshal([]byte(command(t,
+			append([]string{"simulate", "data", "--burst", "1", "--periods", "20000", "--json"}, args...)...)),
+			&got); err != nil {
 			t.Fatal(err)
 		}
 		return got.Miss
@@ -137,7 +144,8 @@ func TestSimulateData(t *testing.T) {
 	if p := missed(both, "--cpus", "4", "--limit", "1"); p != 0 {
 		t.Errorf("on twice the CPUs: %g of the periods are missed", p)
 	}
-	if p, q := missed(both, "--cgroups", "4", "--utilization", "0.5"), missed(both, "--cgroups", "4", "--utilization", "0.9"); p >= q {
+	if p, q := missed(both, "--cgroups", "4", "--utilization", "0.5"), missed(both, "--cgroups", "4", "--utilization",
+		"0.9"); p >= q {
 		t.Errorf("of twice two: %g of the periods are missed at half of the load, %g at 90 %%", p, q)
 	}
 }
@@ -147,27 +155,29 @@ func TestSimulateRefuses(t *testing.T) {
 	slow := save(t, "slow.npy", trace.Trace{Period: time.Second / 4, Series: []trace.Series{pulses("a", 0.2, 0, 100)}})
 	idle := save(t, "idle.npy", trace.Trace{Period: time.Second / 10, Series: []trace.Series{pulses("a", 0, 0, 100)}})
 	for args, want := range map[string]struct{ err, hint string }{
-		"exp --cgroups 2 --burst 1":                                            {"--utilization is missing", "0.7"},
-		"exp --utilization 0.5 --burst 1":                                      {"--cgroups is missing", ""},
-		"exp --utilization 0.5 --cgroups 2":                                    {"--burst is missing", "mainline"},
-		"exp --utilization 0.5 --cgroups 0 --burst 1":                          {"0 containers", ""},
-		"exp --utilization 0.5 --cgroups -1 --burst 1":                         {"--cgroups -1", ""},
-		"exp --utilization 0.5 --cgroups 1000001 --burst 1":                    {"--cgroups 1000001", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst -0.5":                       {"below 0", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst nan":                        {"not a number", ""},
-		"exp --utilization 1 --cgroups 2 --burst 1":                            {"no steady state", ""},
-		"exp --utilization 70 --cgroups 2 --burst 1":                           {"70 is 7000%: write 70% if you mean percent", ""},
-		"exp --utilization 7 --cgroups 2 --burst 1":                            {"7 times the quota", "0.07 or 7%"},
-		"exp --utilization 0 --cgroups 2 --burst 1":                            {"mean 0", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst 1 --rule mine":              {`--rule "mine"`, "strict, published"},
-		"exp --utilization 0.5 --cgroups 2 --burst 1 --rho 1":                  {"rho 1", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst 1 --periods 0":              {"--periods 0", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst 1 --figure x.svg":           {"--figure needs a --sweep", ""},
-		"exp --utilization 0.5 --cgroups 2 --sweep burst=1,2 --figure x.pdf":   {".svg or .png", ""},
-		"exp --utilization 0.5 --cgroups 2 --sweep burst=0..2":                 {"has no step", "burst=0..2:0.25"},
-		"exp --utilization 0.5 --cgroups 2 --sweep burst=2..0:1":               {"2 to 0 in steps of 1", ""},
-		"exp --utilization 0.5 --cgroups 2 --sweep rho=0..1:0.1":               {`"rho" cannot be varied`, ""},
-		"exp --utilization 0.5 --sweep cgroups=1.5 --burst 1":                  {`"1.5" is not a number of containers`, ""},
+		"exp --cgroups 2 --burst 1":                         {"--utilization is missing", "0.7"},
+		"exp --utilization 0.5 --burst 1":                   {"--cgroups is missing", ""},
+		"exp --utilization 0.5 --cgroups 2":                 {"--burst is missing", "mainline"},
+		"exp --utilization 0.5 --cgroups 0 --burst 1":       {"0 containers", ""},
+		"exp --utilization 0.5 --cgroups -1 --burst 1":      {"--cgroups -1", ""},
+		"exp --utilization 0.5 --cgroups 1000001 --burst 1": {"--cgroups 1000001", ""},
+		"exp --utilization 0.5 --cgroups 2 --burst -0.5":    {"below 0", ""},
+		"exp --utilization 0.5 --cgroups 2 --burst nan":     {"not a number", ""},
+		"exp --utilization 1 --cgroups 2 --burst 1":         {"no steady state", ""},
+		"exp --utilization 70 --cgroups 2 --burst 1": {"70 is 7000%: write 70% if you mean " +
+			"percent", ""},
+		"exp --utilization 7 --cgroups 2 --burst 1":                          {"7 times the quota", "0.07 or 7%"},
+		"exp --utilization 0 --cgroups 2 --burst 1":                          {"mean 0", ""},
+		"exp --utilization 0.5 --cgroups 2 --burst 1 --rule mine":            {`--rule "mine"`, "strict, published"},
+		"exp --utilization 0.5 --cgroups 2 --burst 1 --rho 1":                {"rho 1", ""},
+		"exp --utilization 0.5 --cgroups 2 --burst 1 --periods 0":            {"--periods 0", ""},
+		"exp --utilization 0.5 --cgroups 2 --burst 1 --figure x.svg":         {"--figure needs a --sweep", ""},
+		"exp --utilization 0.5 --cgroups 2 --sweep burst=1,2 --figure x.pdf": {".svg or .png", ""},
+		"exp --utilization 0.5 --cgroups 2 --sweep burst=0..2":               {"has no step", "burst=0..2:0.25"},
+		"exp --utilization 0.5 --cgroups 2 --sweep burst=2..0:1":             {"2 to 0 in steps of 1", ""},
+		"exp --utilization 0.5 --cgroups 2 --sweep rho=0..1:0.1":             {`"rho" cannot be varied`, ""},
+		"exp --utilization 0.5 --sweep cgroups=1.5 --burst 1": {`"1.5" is not a number of containers`,
+			""},
 		"exp --utilization 0.5 --sweep burst=0..9:0.01 --sweep cgroups=1..9:1": {"more than 2000", ""},
 		"exp --sweep utilization=0.5,1.2 --cgroups 2 --burst 1":                {"utilization 1.2", ""},
 		"pareto --utilization 0.5 --cgroups 2 --burst 1 --alpha 1.5":           {"alpha", ""},
@@ -185,7 +195,8 @@ func TestSimulateRefuses(t *testing.T) {
 		"":       {"what demand", "pareto"},
 	} {
 		out, stderr, err := testNode{}.run(append([]string{"simulate"}, strings.Fields(args)...)...)
-		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || strings.Contains(out, "P(WCET") {
+		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) ||
+			strings.Contains(out, "P(WCET") {
 			t.Errorf("%s: stderr %q, error %v; want %q and the hint %q", args, stderr, err, want.err, want.hint)
 		}
 	}
@@ -194,7 +205,8 @@ func TestSimulateRefuses(t *testing.T) {
 // TestDraw: the picture is in the file, in the format that its name says.
 func TestDraw(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.png")
-	if err := draw(file, capacity.Draw(report.Sweep{}, []capacity.Range{{Name: "cgroups"}, {Name: "utilization"}})); err != nil {
+	if err := draw(file, capacity.Draw(report.Sweep{},
+		[]capacity.Range{{Name: "cgroups"}, {Name: "utilization"}})); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "\x89PNG") {

@@ -27,7 +27,8 @@ func TestRunSlices(t *testing.T) {
 	online, offline := top.Child("online"), top.Child("offline")
 	online.Idle()
 	offline.Idle()
-	s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, mechanism: weight, slice: 3ms}\n"+
+	s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, "+
+		"mechanism: weight, slice: 3ms}\n"+
 		"overrides:\n  - {cgroup: %s, class: LS}\n  - {cgroup: %s, class: BE}\n", online.Path, offline.Path))
 	sliceOf := func(g *cgrouptest.Group) time.Duration {
 		t.Helper()

@@ -55,7 +55,8 @@ Periods are recorded while somebody looks at the page, and for a minute after; `
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.out, "output", "o", "", "the file to write; - for standard output; without it a name with the node and the time, here")
+	flags.StringVarP(&f.out, "output", "o", "",
+		"the file to write; - for standard output; without it a name with the node and the time, here")
 	flags.StringVar(&f.url, "url", "http://"+web.DefaultListen, "where the process that serves the page listens")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token to send, where that process asks for one")
 	return cmd
@@ -106,14 +107,16 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 	if f.tokenFile != "" {
 		token, err := os.ReadFile(f.tokenFile)
 		if err != nil {
-			return nil, withHint(fmt.Errorf("--token-file: %w", err), "the file that `plimsoll serve --token-file` has, or a copy")
+			return nil, withHint(fmt.Errorf("--token-file: %w", err),
+				"the file that `plimsoll serve --token-file` has, or a copy")
 		}
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	res, err := http.DefaultClient.Do(req)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, withHint(fmt.Errorf("nobody serves at %s", f.url), "`plimsoll run` and `plimsoll serve` do; --url says where")
+		return nil, withHint(fmt.Errorf("nobody serves at %s", f.url),
+			"`plimsoll run` and `plimsoll serve` do; --url says where")
 	case err != nil:
 		return nil, fmt.Errorf("ask for a snapshot: %w", err)
 	case res.StatusCode == http.StatusOK:
@@ -121,10 +124,14 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 	}
 	defer res.Body.Close()
 	e := &web.Error{}
-	if data, err := io.ReadAll(io.LimitReader(res.Body, 64<<10)); err != nil || json.Unmarshal(data, e) != nil || e.Msg == "" {
+	if data, err := io.ReadAll(io.LimitReader(res.Body, 64<<10)); err != nil || json.Unmarshal(data, e) != nil ||
+		e.Msg == "" {
 		err := fmt.Errorf("ask for a snapshot: %s answered %s", f.url, res.Status)
-		if res.StatusCode == http.StatusBadRequest && strings.HasPrefix(f.url, "http:") { // as Go's servers answer to who speaks no TLS
-			err = withHint(err, "it may serve TLS: --url https://..., or the address for this machine alone, in the chart's pod http://127.0.0.1:12780")
+		// as Go's servers answer to who speaks no TLS
+		if res.StatusCode == http.StatusBadRequest && strings.HasPrefix(f.url, "http:") {
+			err = withHint(err,
+				"it may serve TLS: --url https://..., or the address for this machine alone, in the chart's pod "+
+					"http://127.0.0.1:12780")
 		}
 		return nil, err
 	}

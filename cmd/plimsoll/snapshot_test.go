@@ -20,7 +20,8 @@ import (
 // aSnapshot is one of a node with a container.
 func aSnapshot(t *testing.T) []byte {
 	t.Helper()
-	v := view.View{Schema: view.Schema, Now: t0.Add(time.Minute), Node: "node-1", Rows: []view.Row{{ID: "/pods/web", Name: "web"}}, Recording: &view.Recording{Since: t0}}
+	v := view.View{Schema: view.Schema, Now: t0.Add(time.Minute), Node: "node-1",
+		Rows: []view.Row{{ID: "/pods/web", Name: "web"}}, Recording: &view.Recording{Since: t0}}
 	var b bytes.Buffer
 	if err := (view.Snapshot{Made: v.Now, View: v}).Write(&b); err != nil {
 		t.Fatal(err)
@@ -28,7 +29,8 @@ func aSnapshot(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestSnapshot: the file is written for its owner alone, only when it is whole, and what went wrong is said with a hint.
+// TestSnapshot: the file is written for its owner alone, only when it is whole,
+// and what went wrong is said with a hint.
 func TestSnapshot(t *testing.T) {
 	good := aSnapshot(t)
 	mux := http.NewServeMux()
@@ -41,7 +43,9 @@ func TestSnapshot(t *testing.T) {
 		w.Header().Set("Content-Disposition", `attachment; filename="../../plimsoll-node-1.json.gz"`)
 		_, _ = w.Write(good)
 	})
-	mux.HandleFunc("/cut/api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(good[:len(good)/2]) })
+	mux.HandleFunc("/cut/api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(good[:len(good)/2])
+	})
 	mux.HandleFunc("/old/", http.NotFound)
 	secure := httptest.NewTLSServer(mux)
 	defer secure.Close()
@@ -54,11 +58,13 @@ func TestSnapshot(t *testing.T) {
 	}
 	_, stderr, err := n.run("snapshot", "--url", server.URL, "--token-file", "token")
 	info, missing := os.Stat("plimsoll-node-1.json.gz")
-	if err != nil || missing != nil || info.Mode().Perm() != 0o600 || !strings.Contains(stderr, "1 containers, with their periods of the last 1m0s") ||
+	if err != nil || missing != nil || info.Mode().Perm() != 0o600 ||
+		!strings.Contains(stderr, "1 containers, with their periods of the last 1m0s") ||
 		!strings.Contains(stderr, "plimsoll serve --from plimsoll-node-1.json.gz") {
 		t.Errorf("%v, %v, %s", err, missing, stderr)
 	}
-	if stdout, _, err := n.run("snapshot", "--url", server.URL, "--token-file", "token", "-o", "-"); err != nil || stdout != string(good) {
+	if stdout, _, err := n.run("snapshot", "--url", server.URL, "--token-file", "token", "-o", "-"); err != nil ||
+		stdout != string(good) {
 		t.Errorf("%v, %d bytes, want %d", err, len(stdout), len(good))
 	}
 	for args, want := range map[string][2]string{
@@ -66,8 +72,9 @@ func TestSnapshot(t *testing.T) {
 		"--url " + server.URL + "/cut -o other":                         {"not complete", "again"},
 		"--url " + server.URL + "/old -o other":                         {"404", ""},
 		"--url http://" + secure.Listener.Addr().String() + " -o other": {"400", "it may serve TLS"},
-		"--url http://127.0.0.1:1 -o other":                             {"nobody serves at http://127.0.0.1:1", "plimsoll run"},
-		"--url " + server.URL + " --token-file none":                    {"none", ""},
+		"--url http://127.0.0.1:1 -o other": {"nobody serves at http://127.0.0.1:1",
+			"plimsoll run"},
+		"--url " + server.URL + " --token-file none": {"none", ""},
 	} {
 		_, stderr, err := n.run(append([]string{"snapshot"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(stderr, want[0]) || !strings.Contains(stderr, want[1]) {
@@ -101,7 +108,8 @@ func TestServeFrom(t *testing.T) {
 	}
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
-	if err != nil || !strings.Contains(string(body), `"recorded":"`) || !strings.Contains(string(body), `"node":"node-1"`) {
+	if err != nil || !strings.Contains(string(body), `"recorded":"`) ||
+		!strings.Contains(string(body), `"node":"node-1"`) {
 		t.Errorf("%v %s", err, body)
 	}
 	end.Close()

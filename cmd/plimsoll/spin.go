@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/cgroup"
 )
 
-// thisHost is the machine that we run on. Where it has no shell, as in the image, the probe of a refill burns CPU by this
-// program.
+// thisHost is the machine that we run on. Where it has no shell, as in the image, the probe of a refill burns CPU by
+// this program.
 func thisHost() cgroup.Host {
 	host := cgroup.ThisHost()
 	if _, err := os.Stat("/bin/sh"); err != nil {

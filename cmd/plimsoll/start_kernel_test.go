@@ -37,8 +37,8 @@ func starts(t *testing.T, usual int) int {
 // startLimit is the limit of the containers that are started.
 const startLimit = 20 * ms
 
-// needHazard proves that a burst in a group that has no quota yet makes the runtime's write fail: that is what the order of
-// the agent's writes is about.
+// needHazard proves that a burst in a group that has no quota yet makes the runtime's write fail: that is what the
+// order of the agent's writes is about.
 func needHazard(t *testing.T) {
 	t.Helper()
 	g := cgrouptest.New(t)
@@ -83,7 +83,8 @@ func TestStartOfAContainer(t *testing.T) {
 			eventually(t, patience(10*time.Second), func() string { return startedWith(t, g) })
 			waits = append(waits, time.Since(first))
 			if w := waits[len(waits)-1]; w > 200*ms {
-				t.Logf("start %d, limit first: %v, pause %v: the burst came after %v", i, limitFirst, pause, w.Round(ms))
+				t.Logf("start %d, limit first: %v, pause %v: the burst came after %v", i, limitFirst, pause,
+					w.Round(ms))
 			}
 		}
 		p.Stop()
@@ -95,7 +96,8 @@ func TestStartOfAContainer(t *testing.T) {
 	slices.Sort(waits)
 	quantile := func(percent int) time.Duration { return waits[len(waits)*percent/100].Round(ms / 10) }
 	t.Logf("burst %v (median), %v (p90) and %v (p99) after the first task", quantile(50), quantile(90), quantile(99))
-	if late, most := quantile(90), patience(200*ms); late > most { // a machine that is full has the agent wait now and then
+	// a machine that is full has the agent wait now and then
+	if late, most := quantile(90), patience(200*ms); late > most {
 		t.Errorf("the burst comes %v after the first task (p90), want %v", late, most)
 	}
 }

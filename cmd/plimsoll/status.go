@@ -41,7 +41,8 @@ NAME is a container or pod, or a part of its name or path: only what has it is s
 		},
 	}
 	jsonFlag(cmd, &f.json)
-	cmd.Flags().StringVar(&f.sort, "sort", string(report.ByName), "order of the containers: name, lost (wall time), use (CPUs) or throttled (periods)")
+	cmd.Flags().StringVar(&f.sort, "sort", string(report.ByName),
+		"order of the containers: name, lost (wall time), use (CPUs) or throttled (periods)")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "show it anew each second, until Ctrl-C")
 	return cmd
 }

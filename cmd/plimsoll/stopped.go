@@ -23,7 +23,8 @@ func untilAsked(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 // asDaemon is the context of a command that may be a daemon. SIGHUP has two meanings: that the terminal is gone, and,
 // where there never was one, that the configuration must be read again (daemon(7), SysV daemons; ExecReload= of
 // systemd.service(5)). The channel reports the latter.
-func asDaemon(cmd *cobra.Command, stdin *os.File) (ctx context.Context, rereads <-chan os.Signal, stop context.CancelFunc) {
+func asDaemon(cmd *cobra.Command, stdin *os.File) (ctx context.Context, rereads <-chan os.Signal,
+	stop context.CancelFunc) {
 	if terminal(stdin) {
 		ctx, stop = untilAsked(cmd)
 		return ctx, nil, stop

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/doctor/features"
 )
 
-// TestPIDNamespace: in a PID namespace of its own, as in a pod without hostPID, the doctor and the agent say that on v1 they
-// see no tasks; on v2 they need not.
+// TestPIDNamespace: in a PID namespace of its own, as in a pod without hostPID, the doctor and the agent say that on v1
+// they see no tasks; on v2 they need not.
 func TestPIDNamespace(t *testing.T) {
 	s := newShipped(t)
 	g := cgrouptest.New(t)
@@ -34,7 +34,8 @@ func TestPIDNamespace(t *testing.T) {
 	if err := json.Unmarshal(out, &e); err != nil {
 		t.Fatal(err)
 	}
-	if f := e.Features.Get(doctor.FeatureTasks); (f.State == cgroup.No) != v1 || v1 && !strings.Contains(f.Detail, "hostPID: true") {
+	if f := e.Features.Get(doctor.FeatureTasks); (f.State == cgroup.No) != v1 || v1 &&
+		!strings.Contains(f.Detail, "hostPID: true") {
 		t.Errorf("in one of its own: %+v", f)
 	}
 

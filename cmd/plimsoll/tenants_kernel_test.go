@@ -24,14 +24,16 @@ func newBounded(t *testing.T) bounded {
 }
 
 func (w bounded) bound(cpus float64) {
-	w.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ntenants: {extraCoresPerNode: %g}\noverrides:\n"+
-		"  - {cgroup: %q, policy: cfsQuotaBurstOnly, startupSeconds: 0}\n  - {cgroup: %q, policy: cfsQuotaBurstOnly, startupSeconds: 0}\n",
+	w.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ntenants: {extraCoresPerNode: "+
+		"%g}\noverrides:\n"+
+		"  - {cgroup: %q, policy: cfsQuotaBurstOnly, startupSeconds: 0}\n  - {cgroup: %q, policy: "+
+		"cfsQuotaBurstOnly, startupSeconds: 0}\n",
 		cpus, w.a.Path, w.b.Path))
 }
 
-// TestRunKeepsBounds: the raises of two hogs come to what the administrator bounds CPUs above limits to and no more, each has
-// its part, and a bound of 0 takes both back. Without events the begin of a period, when such a raise can be written, is
-// seldom known.
+// TestRunKeepsBounds: the raises of two hogs come to what the administrator bounds CPUs above limits to and no more,
+// each has its part, and a bound of 0 takes both back. Without events the begin of a period, when such a raise can be
+// written, is seldom known.
 func TestRunKeepsBounds(t *testing.T) {
 	w := newBounded(t)
 	bound := 0.2

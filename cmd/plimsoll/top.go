@@ -107,8 +107,8 @@ func (g *globals) topSource() *nodeSource {
 	return s
 }
 
-// readSocket is where the state is read. In the chart's pod the socket for readers is in another folder; the control socket
-// answers root there.
+// readSocket is where the state is read. In the chart's pod the socket for readers is in another folder; the control
+// socket answers root there.
 func (g *globals) readSocket() string {
 	name := filepath.Join(g.StateDir, web.ReadSocket)
 	if control := filepath.Join(g.StateDir, web.ControlSocket); !there(name) && there(control) {

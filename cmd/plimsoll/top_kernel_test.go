@@ -33,7 +33,8 @@ func openPane(t *testing.T, command ...string) pane {
 		_ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() // it may have ended
 		os.RemoveAll(dir)
 	})
-	p.tmux(append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-e", "NO_COLOR=1"}, command...)...)
+	p.tmux(append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-e", "NO_COLOR=1"},
+		command...)...)
 	return p
 }
 
@@ -62,8 +63,8 @@ func (p pane) shows(within time.Duration, words ...string) string {
 	return screen
 }
 
-// TestTopInATerminal: a throttled group is on the screen, with its cause; enter opens its periods, in which the throttles are
-// marked; the loss of the agent is said within 3 s; and q leaves the terminal as it was.
+// TestTopInATerminal: a throttled group is on the screen, with its cause; enter opens its periods, in which the
+// throttles are marked; the loss of the agent is said within 3 s; and q leaves the terminal as it was.
 func TestTopInATerminal(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil && os.Getenv("PLIMSOLL_EMULATED") != "" {
 		cgrouptest.Elsewhere(t, "tier kernel", "there is no tmux in the machines of test/vm")
@@ -74,8 +75,10 @@ func TestTopInATerminal(t *testing.T) {
 	agent := s.start()
 	p := openPane(t, s.binary, "top", "--state-dir", s.state, "--cgroup-root", cgrouptest.Root())
 	name := filepath.Base(g.Path)
-	screen := p.shows(patience(20*time.Second), "NAME", name, "policy-none", " of the last ", "throttled by its own limit", "sort: l lost")
-	if lines := strings.Split(strings.TrimRight(screen, "\n"), "\n"); len(lines) != 24 || !strings.Contains(lines[23], "q quit") {
+	screen := p.shows(patience(20*time.Second), "NAME", name, "policy-none", " of the last ",
+		"throttled by its own limit", "sort: l lost")
+	if lines := strings.Split(strings.TrimRight(screen, "\n"), "\n"); len(lines) != 24 ||
+		!strings.Contains(lines[23], "q quit") {
 		t.Errorf("%d lines, or no keys below:\n%s", len(lines), screen)
 	}
 	p.tmux("send-keys", "Enter")
@@ -91,7 +94,8 @@ func TestTopInATerminal(t *testing.T) {
 	if err != nil || !strings.Contains(once, name) || strings.Contains(once, "\x1b") {
 		t.Errorf("top --once: %v\n%s", err, once)
 	}
-	if why, err := s.run("why", name, "--for", "1s"); err != nil || !strings.Contains(joined(why), "its policy is none") || !strings.Contains(why, "stood still for") {
+	if why, err := s.run("why", name, "--for", "1s"); err != nil ||
+		!strings.Contains(joined(why), "its policy is none") || !strings.Contains(why, "stood still for") {
 		t.Errorf("why: %v\n%s", err, why)
 	}
 	agent.stop(syscall.SIGTERM)

@@ -42,7 +42,8 @@ func waitCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "for-daemonset", "", "NAMESPACE/NAME")
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "a kubeconfig file; without one, the cluster in which this is a pod")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "",
+		"a kubeconfig file; without one, the cluster in which this is a pod")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long")
 	return cmd
 }

@@ -17,7 +17,8 @@ func TestRunWaits(t *testing.T) {
 	s := newShipped(t)
 	web, batch := cgrouptest.New(t), cgrouptest.New(t)
 	cgrouptest.Pin(t, 0, web.Spin(1)[0], batch.Spin(1)[0])
-	s.write(fmt.Sprintf("overrides:\n- {cgroup: %q, class: LS, request: 1}\n- {cgroup: %q, class: BE}\n", web.Path, batch.Path))
+	s.write(fmt.Sprintf("overrides:\n- {cgroup: %q, class: LS, request: 1}\n- {cgroup: %q, class: BE}\n", web.Path,
+		batch.Path))
 	s.flags = append(s.flags, "--waits")
 	agent := s.start()
 	eventually(t, patience(20*time.Second), func() string {
@@ -30,7 +31,8 @@ func TestRunWaits(t *testing.T) {
 			for _, l := range r.Lengths {
 				n += l.N
 			}
-			if (r.Rank != strategy.Online && r.Rank != strategy.Offline) || r.Waits == 0 || n != r.Waits || r.Time < 100*ms {
+			if (r.Rank != strategy.Online && r.Rank != strategy.Offline) || r.Waits == 0 || n != r.Waits ||
+				r.Time < 100*ms {
 				return fmt.Sprintf("rank %+v", r)
 			}
 		}
@@ -97,12 +99,14 @@ func TestRunContention(t *testing.T) {
 			defer agent.stop(syscall.SIGTERM)
 			eventually(t, patience(40*time.Second), func() string {
 				status := s.status()
-				if status.Waits == nil || status.Waits.Problem != "" || status.Waits.Contention == nil || status.Waits.Contention.Ratio == nil {
+				if status.Waits == nil || status.Waits.Problem != "" || status.Waits.Contention == nil ||
+					status.Waits.Contention.Ratio == nil {
 					return fmt.Sprintf("waits: %+v", status.Waits)
 				}
 				n := status.Waits.Contention
 				share := n.Contended.Seconds() / n.Runnable.Seconds()
-				t.Logf("contention %.3f in the last interval, %.3f in all: %v of %v", *n.Ratio, share, n.Contended, n.Runnable)
+				t.Logf("contention %.3f in the last interval, %.3f in all: %v of %v", *n.Ratio, share, n.Contended,
+					n.Runnable)
 				for _, got := range []float64{*n.Ratio, share} {
 					if got < c.least || got > c.most {
 						t.Fatalf("contention %.3f, want %g to %g", got, c.least, c.most)

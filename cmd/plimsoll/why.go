@@ -44,9 +44,10 @@ what to do. NAME is a container or pod as in ` + "`plimsoll status`" + `, or a p
 // mostParagraphs bounds how many containers are explained at once.
 const mostParagraphs = 5
 
-// explain says a paragraph about each container that is meant. diagnose is the command that measures waits, and program what
-// runs the others on a node.
-func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose string, program func(node string) string) error {
+// explain says a paragraph about each container that is meant. diagnose is the command that measures waits, and program
+// what runs the others on a node.
+func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose string,
+	program func(node string) string) error {
 	if f.length <= 0 {
 		return misusef("--for %s: a time above 0", f.length)
 	}
@@ -70,7 +71,8 @@ func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose st
 		r.ID = strings.TrimPrefix(r.ID, node+":") // as its agent knows it
 		text := why.Paragraph(v, r, "`"+diagnose+" "+hint.Word(r.Name)+"`")
 		if node != "" {
-			text = "Node " + report.Printable(node) + ": " + strings.ReplaceAll(text, "`plimsoll ", "`"+program(node)+" ")
+			text = "Node " + report.Printable(node) + ": " +
+				strings.ReplaceAll(text, "`plimsoll ", "`"+program(node)+" ")
 		}
 		fmt.Fprint(cmd.OutOrStdout(), report.Wrapped(text))
 	}

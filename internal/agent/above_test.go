@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestAboveLimitOfPeriods: what the kernel's programs have counted above the limit in single periods counts, whatever the
-// mean is, and stays when they begin anew or are heard no more.
+// TestAboveLimitOfPeriods: what the kernel's programs have counted above the limit in single periods counts, whatever
+// the mean is, and stays when they begin anew or are heard no more.
 func TestAboveLimitOfPeriods(t *testing.T) {
 	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)

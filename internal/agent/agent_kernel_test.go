@@ -61,8 +61,9 @@ func realAgent(t *testing.T, g *cgrouptest.Group, p strategy.Policy) *Agent {
 	c.Strategy.Policy = p
 	_, err = g.Tree().Burst(g.Path)
 	return New(Options{Tree: g.Tree(), Discover: &place{pods: []workload.Pod{{Containers: []workload.Container{c}}}},
-		Host: realHost{sysfs.NewHost("/")}, Writer: apply.New(g.Tree(), j, time.Now), Switch: &lever{}, Pauses: pauses.New(""),
-		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: err == nil},
+		Host: realHost{sysfs.NewHost("/")}, Writer: apply.New(g.Tree(), j, time.Now), Switch: &lever{},
+		Pauses: pauses.New(""),
+		Clock:  time.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: err == nil},
 		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}})
 }
 
@@ -74,7 +75,8 @@ func TestKernelUsageOfThreads(t *testing.T) {
 	p := g.Spin(1)[0]
 	acct := filepath.Join(cgrouptest.Root(), "cpuacct", g.Path)
 	if _, err := os.Stat(acct); err == nil { // v1: out of cpuacct
-		if err := os.WriteFile(filepath.Join(cgrouptest.Root(), "cpuacct/cgroup.procs"), []byte(strconv.Itoa(p.PID())), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(cgrouptest.Root(), "cpuacct/cgroup.procs"), []byte(strconv.Itoa(p.PID())),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := syscall.Rmdir(acct); err != nil {
@@ -92,7 +94,8 @@ func TestKernelUsageOfThreads(t *testing.T) {
 	after := a.Host.Threads(pid)[pid[0]]
 	got := a.Status().Containers[0].Totals.Usage
 	// v2 counts whole microseconds.
-	if least, most := before-first-time.Microsecond, after-start+time.Microsecond; got < least || got > most || got == 0 {
+	if least, most := before-first-time.Microsecond, after-start+time.Microsecond; got < least || got > most ||
+		got == 0 {
 		t.Errorf("used %v by the agent's count, %v..%v by the kernel's", got, least, most)
 	}
 }

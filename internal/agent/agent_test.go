@@ -30,14 +30,17 @@ func TestStatusTellsRequestedAndInForce(t *testing.T) {
 	begin := w.kernel.Now()
 	w.run(2 * time.Second)
 	got := w.status("/lab/a")
-	want := report.Container{Cgroup: "/lab/a", Name: "web", Runtime: "cgroup", Level: "container", Strategy: c.Strategy, Limit: 50 * ms,
+	want := report.Container{Cgroup: "/lab/a", Name: "web", Runtime: "cgroup", Level: "container", Strategy: c.Strategy,
+		Limit:  50 * ms,
 		Period: 100 * ms, LimitFrom: "a test", Request: 0.25, Why: "not throttled", Since: begin,
 		Quota: report.Knob{Original: 50 * ms, Requested: 50 * ms, InForce: 50 * ms},
-		Burst: report.Knob{Original: 0, Requested: 500 * ms, InForce: 50 * ms, Changed: true, Clamped: true, Since: &begin}}
+		Burst: report.Knob{Original: 0, Requested: 500 * ms, InForce: 50 * ms, Changed: true, Clamped: true,
+			Since: &begin}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(report.Container{}, "Totals")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got.Totals.Usage < 10*ms || got.Totals.Usage > 20*ms || got.Totals.Periods == 0 || got.Totals.Throttled != 0 || got.Totals.Raises != 0 {
+	if got.Totals.Usage < 10*ms || got.Totals.Usage > 20*ms || got.Totals.Periods == 0 || got.Totals.Throttled != 0 ||
+		got.Totals.Raises != 0 {
 		t.Errorf("totals %+v", got.Totals)
 	}
 }
@@ -45,8 +48,10 @@ func TestStatusTellsRequestedAndInForce(t *testing.T) {
 func TestStatusOfARaise(t *testing.T) {
 	w := raised(t)
 	s, c := w.agent.Status(), w.status("/lab/a")
-	if !c.Quota.Changed || c.Quota.Since == nil || c.Quota.InForce != w.kernel.Bandwidth("/lab/a").Quota || c.Quota.Original != 50*ms ||
-		c.Totals.Raises == 0 || c.Totals.Raised == 0 || c.Totals.Throttled == 0 || c.Totals.AboveLimit == 0 || !strings.Contains(c.Why, "demand") {
+	if !c.Quota.Changed || c.Quota.Since == nil || c.Quota.InForce != w.kernel.Bandwidth("/lab/a").Quota ||
+		c.Quota.Original != 50*ms ||
+		c.Totals.Raises == 0 || c.Totals.Raised == 0 || c.Totals.Throttled == 0 || c.Totals.AboveLimit == 0 ||
+		!strings.Contains(c.Why, "demand") {
 		t.Errorf("%+v", c)
 	}
 	since := *c.Quota.Since
@@ -54,9 +59,12 @@ func TestStatusOfARaise(t *testing.T) {
 	if again := w.status("/lab/a").Quota.Since; again == nil || !again.Equal(since) {
 		t.Errorf("raised since %v, and later since %v", since, again)
 	}
-	if s.Mode != report.Active || s.Version != "1.0" || s.Kernel != "sim" || s.Cgroup != "v1" || !s.ConfigOK || s.Node.CPUs != 4 ||
-		s.Node.State != "idle" || s.Node.Granted <= 0 || s.LastTurn.IsZero() || s.Self.Rescans != 3 || s.Self.EventsLost != 1 ||
-		s.Self.Looks == 0 || s.Self.Goroutines == 0 || s.Self.Turns == 0 || s.Writes.Results[plan.Quota][plan.Applied] == 0 || s.Writes.Decisions["raise"] == 0 {
+	if s.Mode != report.Active || s.Version != "1.0" || s.Kernel != "sim" || s.Cgroup != "v1" || !s.ConfigOK ||
+		s.Node.CPUs != 4 ||
+		s.Node.State != "idle" || s.Node.Granted <= 0 || s.LastTurn.IsZero() || s.Self.Rescans != 3 ||
+		s.Self.EventsLost != 1 ||
+		s.Self.Looks == 0 || s.Self.Goroutines == 0 || s.Self.Turns == 0 ||
+		s.Writes.Results[plan.Quota][plan.Applied] == 0 || s.Writes.Decisions["raise"] == 0 {
 		t.Errorf("%+v", s)
 	}
 	w.kernel.SetLoad("/lab/a", sim.Load{})
@@ -209,7 +217,8 @@ func TestDiscoveryFails(t *testing.T) {
 	w.place.err = nil
 	w.run(time.Second)
 	w.wantProblem("")
-	fails, works := strings.Count(log.String(), "level=WARN msg=\"discovery fails"), strings.Count(log.String(), "level=INFO msg=\"discovery works again\"")
+	fails, works := strings.Count(log.String(), "level=WARN msg=\"discovery fails"), strings.Count(log.String(),
+		"level=INFO msg=\"discovery works again\"")
 	if fails != 1 || works != 1 || strings.Contains(log.String(), "<nil>") {
 		t.Errorf("the log:\n%s", log.String())
 	}

@@ -82,7 +82,8 @@ func TestRefilled(t *testing.T) {
 	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
 	w.run(10 * time.Second)
 	got, e := w.status("/a").Totals, w.agent.Status().Events
-	if got.Refills < 5 || got.WallSaved <= 0 || got.Raises != 0 || e.Refills != got.Refills || e.DelayP50 < 100*time.Microsecond || e.DelayP99 < e.DelayP50 {
+	if got.Refills < 5 || got.WallSaved <= 0 || got.Raises != 0 || e.Refills != got.Refills ||
+		e.DelayP50 < 100*time.Microsecond || e.DelayP99 < e.DelayP50 {
 		t.Errorf("%+v, %+v", got, e)
 	}
 	if got.Events == nil || got.Events.Begun != 7 || got.ThrottledWall != 3*ms {
@@ -109,10 +110,12 @@ func (w *world) throttled(path string, ago time.Duration) bandwidth.Throttle {
 	}
 	at := w.kernel.Now()
 	w.kernel.Advance(ago)
-	return bandwidth.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: w.kernel.NextExpiry(path), UseKnown: true, Used: 50 * ms}
+	return bandwidth.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms,
+		Expires: w.kernel.NextExpiry(path), UseKnown: true, Used: 50 * ms}
 }
 
-// TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered, and counted, once.
+// TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered,
+// and counted, once.
 func TestForeseenAndBegunIsOne(t *testing.T) {
 	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
@@ -151,8 +154,9 @@ func TestForeseenWaits(t *testing.T) {
 	w.run(time.Second)
 	foreseen := func(path string, within time.Duration) bandwidth.Throttle {
 		now := w.kernel.Now()
-		return bandwidth.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: now.Add(50 * ms),
-			Ahead: true, Dry: now.Add(within)}
+		return bandwidth.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms,
+			Expires: now.Add(50 * ms),
+			Ahead:   true, Dry: now.Add(within)}
 	}
 	for _, path := range []string{"/a", "/b"} {
 		capped := foreseen(path, 0)
@@ -196,7 +200,8 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
 	w.run(10 * time.Second)
 	s := w.agent.Status()
-	if n := s.Writes.Decisions[string(policy.KindRefill)]; n != 0 || len(s.Writes.Results) != 0 || s.Containers[0].Totals.Throttled < 5 {
+	if n := s.Writes.Decisions[string(policy.KindRefill)]; n != 0 || len(s.Writes.Results) != 0 ||
+		s.Containers[0].Totals.Throttled < 5 {
 		t.Errorf("%d decisions, results %v, %+v", n, s.Writes.Results, s.Containers[0].Totals)
 	}
 	told, tell := 0, w.kernel.OnThrottle
@@ -218,7 +223,8 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(10 * time.Second)
-	if got := w.status("/a").Totals; got.Refills == 0 || got.Refills != w.agent.Status().Writes.Decisions[string(policy.KindRefill)] {
+	if got := w.status("/a").Totals; got.Refills == 0 ||
+		got.Refills != w.agent.Status().Writes.Decisions[string(policy.KindRefill)] {
 		t.Errorf("after it: %+v", got)
 	}
 }
@@ -280,7 +286,8 @@ func TestFollowingPodIsSeldomRead(t *testing.T) {
 	}
 }
 
-// TestRereads: limit files are read again when somebody writes them, and else seldom where the kernel tells of throttles.
+// TestRereads: limit files are read again when somebody writes them,
+// and else seldom where the kernel tells of throttles.
 func TestRereads(t *testing.T) {
 	w, _ := subscribed(t, true)
 	w.hog("/a")

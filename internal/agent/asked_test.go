@@ -8,7 +8,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestNothingIsAskedFor: a burst that is its owner's is not told of as if none had been asked for, and the kernel had one.
+// TestNothingIsAskedFor: a burst that is its owner's is not told of as if none had been asked for,
+// and the kernel had one.
 func TestNothingIsAskedFor(t *testing.T) {
 	for name, change := range map[string]func(w *world, s *strategy.Strategy){
 		"policy none": func(_ *world, s *strategy.Strategy) { s.Policy = strategy.None },

@@ -63,8 +63,8 @@ func TestIdleBacksOff(t *testing.T) {
 	}
 }
 
-// TestIdleAfterAScheduler: what a scheduler of ours has counted of a group stands in its reading for good, and is nothing that
-// has happened to it since.
+// TestIdleAfterAScheduler: what a scheduler of ours has counted of a group stands in its reading for good, and is
+// nothing that has happened to it since.
 func TestIdleAfterAScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
@@ -105,7 +105,8 @@ func TestIdleEnds(t *testing.T) {
 		"configured": func(w *world) { w.agent.Configure(w.agent.Strategy, nil) },
 		"another container": func(w *world) {
 			w.replace()
-			w.place.pods[0].Containers = append(w.place.pods[0].Containers, w.container("/lab/pod/c", 50*ms, sim.Load{}))
+			w.place.pods[0].Containers = append(w.place.pods[0].Containers,
+				w.container("/lab/pod/c", 50*ms, sim.Load{}))
 		},
 	} {
 		w := newWorld(t)
@@ -200,8 +201,8 @@ func TestThrottleAfterIdle(t *testing.T) {
 	}
 }
 
-// TestLoneContainerIdles: one that is in no pod is not decided on either while nothing happens to it, and is when it wants
-// more than its limit.
+// TestLoneContainerIdles: one that is in no pod is not decided on either while nothing happens to it, and is when it
+// wants more than its limit.
 func TestLoneContainerIdles(t *testing.T) {
 	for _, active := range []bool{false, true} {
 		w, _ := subscribed(t, true)

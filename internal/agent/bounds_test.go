@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestABoundIsShown: what a bound on CPUs above limits keeps a container from is in the status while it does, and is reported
-// once; without throttle events and with them.
+// TestABoundIsShown: what a bound on CPUs above limits keeps a container from is in the status while it does, and is
+// reported once; without throttle events and with them.
 func TestABoundIsShown(t *testing.T) {
 	for name, events := range map[string]bool{"polled": false, "subscribed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +26,8 @@ func TestABoundIsShown(t *testing.T) {
 			s.Extra.PerNode = strategy.Bound{Set: true, CPUs: 0.2}
 			w.agent.Configure(s, nil)
 			w.run(time.Second)
-			w.alone(w.container("/a", 50*ms, sim.Script(2, sim.Job{Cost: sim.Forever, For: 10 * time.Second}, sim.Job{Cost: sim.Forever, For: 10 * time.Second})))
+			w.alone(w.container("/a", 50*ms, sim.Script(2, sim.Job{Cost: sim.Forever, For: 10 * time.Second},
+				sim.Job{Cost: sim.Forever, For: 10 * time.Second})))
 			w.alone(w.container("/b", 50*ms, sim.Load{}))
 			for range 90 {
 				w.run(100 * ms)
@@ -34,11 +35,13 @@ func TestABoundIsShown(t *testing.T) {
 					t.Fatalf("the quota is %v, the bound allows 70ms", got)
 				}
 			}
-			want := []report.Cut{{Object: "/a", Key: "CPUs above the limit", Asked: "1.00", Given: "0.20", Bound: "extraCoresPerNode"}}
+			want := []report.Cut{{Object: "/a", Key: "CPUs above the limit", Asked: "1.00", Given: "0.20",
+				Bound: "extraCoresPerNode"}}
 			if diff := cmp.Diff(want, w.agent.Status().Cuts); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"/a: extraCoresPerNode is the administrator's bound on CPUs above limits, and keeps it from more"}, reported); diff != "" {
+			if diff := cmp.Diff([]string{"/a: extraCoresPerNode is the administrator's bound on CPUs above limits, " +
+				"and keeps it from more"}, reported); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			w.run(20 * time.Second)

@@ -27,8 +27,8 @@ type pair struct {
 	agent           *Agent
 }
 
-// groupHost takes what a group uses for what the machine does: the machine's own count goes by ticks, which are lost on an
-// emulated CPU.
+// groupHost takes what a group uses for what the machine does: the machine's own count goes by ticks, which are lost on
+// an emulated CPU.
 type groupHost struct {
 	realHost
 	group *cgrouptest.Group
@@ -59,19 +59,24 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 	}
 	t.Cleanup(func() { j.Close() })
 	on := true
-	node := strategy.NodePatch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(strategy.DefaultNode())
+	node := strategy.NodePatch{Colocation: strategy.ColocationPatch{Enable: &on,
+		Mechanism: &m}}.Over(strategy.DefaultNode())
 	tree := top.Tree()
 	tasks := &task.Kernel{}
-	machine := policy.Machine{Idle: m == strategy.MechanismIdle || m == strategy.MechanismCoreSched, Slice: m == strategy.MechanismSlice,
+	machine := policy.Machine{Idle: m == strategy.MechanismIdle || m == strategy.MechanismCoreSched,
+		Slice:     m == strategy.MechanismSlice,
 		CoreSched: m == strategy.MechanismCoreSched, LeastWeight: 2}
 	if tree.Version() == cgroup.V2 {
 		machine.LeastWeight = 1
 	}
 	writer := apply.New(tree, j, time.Now)
 	writer.Tasks = tasks
-	p.agent = New(Options{Tree: tree, Discover: &place{pods: []workload.Pod{p.pod(p.online, workload.ClassLS, node), p.pod(p.offline, workload.ClassBE, node)}},
-		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: writer, Tasks: tasks, Switch: &lever{}, Pauses: pauses.New(""),
-		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Machine: machine, Strategy: node})
+	p.agent = New(Options{Tree: tree,
+		Discover: &place{pods: []workload.Pod{p.pod(p.online, workload.ClassLS, node),
+			p.pod(p.offline, workload.ClassBE, node)}},
+		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: writer, Tasks: tasks, Switch: &lever{},
+		Pauses: pauses.New(""),
+		Clock:  time.Now, Log: slog.New(slog.DiscardHandler), Machine: machine, Strategy: node})
 	t.Cleanup(func() { p.agent.stop() })
 	return p
 }
@@ -82,8 +87,9 @@ func (p *pair) pod(g *cgrouptest.Group, class workload.Class, node strategy.Node
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: g.Path, Inode: inode}, Name: g.Path, Runtime: "cgroup",
-		Class: class, QOS: class.QOS(node.Colocation), Strategy: node.Strategy}}}
+	return workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: g.Path, Inode: inode}, Name: g.Path,
+		Runtime: "cgroup",
+		Class:   class, QOS: class.QOS(node.Colocation), Strategy: node.Strategy}}}
 }
 
 // share is the part of what both use that is the online group's, over a while.
@@ -163,8 +169,8 @@ func TestKernelPrefers(t *testing.T) {
 	}
 }
 
-// TestKernelCores: where the kernel has core scheduling, no offline task runs beside an online one on the threads of a core.
-// One online task has a core, so that three offline ones have the other cores, instead of all threads but one.
+// TestKernelCores: where the kernel has core scheduling, no offline task runs beside an online one on the threads of a
+// core. One online task has a core, so that three offline ones have the other cores, instead of all threads but one.
 func TestKernelCores(t *testing.T) {
 	if has, why := (&task.Kernel{}).HasCookies(); !has { // what is missing is held by TestKernelCookie of internal/task
 		cgrouptest.Elsewhere(t, "test/vm/core.sh", "no cookies: %s", why)
@@ -186,7 +192,8 @@ func TestKernelCores(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	if online, offline := p.used(2 * time.Second); offline > 1.1*others*online {
-		t.Errorf("offline used %.2f beside %.2f on %d threads, two of them the online task's core", offline, online, threads)
+		t.Errorf("offline used %.2f beside %.2f on %d threads, two of them the online task's core", offline, online,
+			threads)
 	}
 	if err := p.agent.stop(); err != nil {
 		t.Fatal(err)
@@ -196,13 +203,14 @@ func TestKernelCores(t *testing.T) {
 	}
 }
 
-// TestKernelSuppresses: above the threshold, offline work is bounded to what the threshold leaves within seconds, by real
-// quotas, and afterwards has its limit back.
+// TestKernelSuppresses: above the threshold, offline work is bounded to what the threshold leaves within seconds, by
+// real quotas, and afterwards has its limit back.
 func TestKernelSuppresses(t *testing.T) {
 	p := newPair(t, strategy.MechanismWeight)
 	on, threshold := true, int64(5) // so low that others on the machine cannot keep the use below it
-	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on,
-		ThresholdPercent: &threshold}}}.Over(p.agent.Strategy), nil)
+	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{
+		Suppress: strategy.SuppressPatch{Enable: &on,
+			ThresholdPercent: &threshold}}}.Over(p.agent.Strategy), nil)
 	tree, path := p.offline.Tree(), p.offline.Path
 	if _, err := tree.Burst(path); err == nil { // since 5.14: the owner's own, above any quota here
 		if err := tree.SetBurst(path, time.Second); err != nil {
@@ -214,7 +222,8 @@ func TestKernelSuppresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := before
-	for deadline := time.Now().Add(10 * time.Second); !now.Limited() && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !now.Limited() &&
+		time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		p.agent.Tick(time.Now())
 		if now, err = tree.Bandwidth(path); err != nil {
 			t.Fatal(err)
@@ -231,8 +240,8 @@ func TestKernelSuppresses(t *testing.T) {
 	}
 }
 
-// TestKernelConfines: above the threshold, offline work is bound to one CPU by real cpusets, with what is below it, and gets
-// back all it had.
+// TestKernelConfines: above the threshold, offline work is bound to one CPU by real cpusets, with what is below it, and
+// gets back all it had.
 func TestKernelConfines(t *testing.T) {
 	top := cgrouptest.New(t)
 	top.Bindable()
@@ -259,8 +268,9 @@ func TestKernelConfines(t *testing.T) {
 		t.Fatal(err)
 	}
 	enable, threshold, cpuset := true, int64(5), strategy.SuppressCPUSet
-	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &enable,
-		ThresholdPercent: &threshold, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)
+	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{
+		Suppress: strategy.SuppressPatch{Enable: &enable,
+			ThresholdPercent: &threshold, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)
 	effective := func(g *cgrouptest.Group) int {
 		t.Helper()
 		set, err := g.Tree().EffectiveCPUs(g.Path)
@@ -270,11 +280,13 @@ func TestKernelConfines(t *testing.T) {
 		return len(set)
 	}
 	before := effective(p.offline)
-	for deadline := time.Now().Add(10 * time.Second); effective(p.offline) > 1 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); effective(p.offline) > 1 &&
+		time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		p.agent.Tick(time.Now())
 	}
 	if effective(p.offline) != 1 || effective(inner) != 1 || effective(top) != before {
-		t.Errorf("bound to %d CPUs, what is below it to %d, what is above it to %d", effective(p.offline), effective(inner), effective(top))
+		t.Errorf("bound to %d CPUs, what is below it to %d, what is above it to %d", effective(p.offline),
+			effective(inner), effective(top))
 	}
 	if err := p.agent.stop(); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ func colocated(t *testing.T, m strategy.Mechanism, online, offline string) *worl
 
 func (w *world) ask(m strategy.Mechanism) {
 	on := true
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Enable: &on,
+		Mechanism: &m}}.Over(w.agent.Strategy), nil)
 }
 
 func (w *world) classed(path string, class workload.Class) {
@@ -122,7 +123,8 @@ func TestPreferUnread(t *testing.T) {
 	w.wantFile("/batch/cpu.shares", "1024")
 }
 
-// TestPreferForgetsWhatIsGone: with a group goes what is known of its files, and another one of its name is looked at anew.
+// TestPreferForgetsWhatIsGone: with a group goes what is known of its files,
+// and another one of its name is looked at anew.
 func TestPreferForgetsWhatIsGone(t *testing.T) {
 	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
 	w.run(2 * time.Second)
@@ -175,8 +177,8 @@ func TestPreferFollowsAnOwner(t *testing.T) {
 	}
 }
 
-// TestPreferKeepsTheOwnersWeight: an owner who clears idle and writes another weight, as systemd does, finds that weight in
-// the end, and not the one before.
+// TestPreferKeepsTheOwnersWeight: an owner who clears idle and writes another weight, as systemd does, finds that
+// weight in the end, and not the one before.
 func TestPreferKeepsTheOwnersWeight(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
 	w.run(2 * time.Second)
@@ -193,8 +195,8 @@ func TestPreferKeepsTheOwnersWeight(t *testing.T) {
 	w.wantFile("/batch/cpu.shares", "700")
 }
 
-// TestPreferFollowsAResize: an offline pod that the kubelet may resize is not idle, as it could not write the pod's weight
-// then. What it writes is overwritten after a while, and stands in the end.
+// TestPreferFollowsAResize: an offline pod that the kubelet may resize is not idle, as it could not write the pod's
+// weight then. What it writes is overwritten after a while, and stands in the end.
 func TestPreferFollowsAResize(t *testing.T) {
 	const pod = "/kubepods/burstable/pod2"
 	w := colocated(t, strategy.MechanismIdle, "/kubepods/burstable/pod1/c", pod+"/c")
@@ -211,8 +213,8 @@ func TestPreferFollowsAResize(t *testing.T) {
 	w.wantFile(pod+"/cpu.shares", "700")
 }
 
-// TestPreferRespectsStrangers: a group in which somebody runs whom nobody gave a class is no level, and one that has just
-// come is waited for.
+// TestPreferRespectsStrangers: a group in which somebody runs whom nobody gave a class is no level, and one that has
+// just come is waited for.
 func TestPreferRespectsStrangers(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/slice/batch")
 	w.kernel.AddGroup("/slice/sshd")
@@ -237,7 +239,8 @@ func TestPreferRespectsStrangers(t *testing.T) {
 // TestPreferSparesTheGuard: what offline work uses is there for the asking while its mechanism is in force, by idle and
 // by weight.
 func TestPreferSparesTheGuard(t *testing.T) {
-	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismNone: 2, strategy.MechanismIdle: 1, strategy.MechanismWeight: 1} {
+	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismNone: 2, strategy.MechanismIdle: 1,
+		strategy.MechanismWeight: 1} {
 		w := colocated(t, m, "/web", "/batch")
 		w.run(3 * time.Second)
 		if used := w.agent.Status().Node.Used; used < want-0.2 || used > want+0.2 {
@@ -246,16 +249,18 @@ func TestPreferSparesTheGuard(t *testing.T) {
 	}
 }
 
-// TestPreferExposedToTheGuard: what offline work uses is no less in the way of online work that does not stand beside it,
-// but of a scheduler of ours.
+// TestPreferExposedToTheGuard: what offline work uses is no less in the way of online work that does not stand beside
+// it, but of a scheduler of ours.
 func TestPreferExposedToTheGuard(t *testing.T) {
-	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismIdle: 3, strategy.MechanismWeight: 3, strategy.MechanismSchedExt: 2} {
+	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismIdle: 3, strategy.MechanismWeight: 3,
+		strategy.MechanismSchedExt: 2} {
 		w := colocated(t, m, "/web", "/slice/batch")
 		w.agent.scheduler.Loader = &loader{usable: true}
 		w.classed("/slice/api", workload.ClassLS)
 		w.run(3 * time.Second)
 		c := w.agent.Status().Colocation
-		if used := w.agent.Status().Node.Used; c.Mechanism != m || !slices.Equal(c.Exposed, []string{"/slice/batch"}) || used < want-0.2 || used > want+0.2 {
+		if used := w.agent.Status().Node.Used; c.Mechanism != m || !slices.Equal(c.Exposed, []string{"/slice/batch"}) ||
+			used < want-0.2 || used > want+0.2 {
 			t.Errorf("%s: the share pool uses %.2f CPUs, want %.0f (%+v)", m, used, want, c)
 		}
 	}
@@ -280,7 +285,8 @@ func TestPreferUnderHold(t *testing.T) {
 	}
 }
 
-// TestSuppressTakesTheOwnersBurst: the kernel refuses a quota below it. It comes back when the quota goes, and at the end.
+// TestSuppressTakesTheOwnersBurst: the kernel refuses a quota below it. It comes back when the quota goes,
+// and at the end.
 func TestSuppressTakesTheOwnersBurst(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
 	w.kernel.SetLoad("/batch", sim.Spin(4))
@@ -315,8 +321,8 @@ func TestSuppressTakesTheOwnersBurst(t *testing.T) {
 	}
 }
 
-// TestSuppress: what offline work may use is bounded to what the threshold leaves, at once, and given back when it wants less.
-// That its quota moves is nobody's resize.
+// TestSuppress: what offline work may use is bounded to what the threshold leaves, at once, and given back when it
+// wants less. That its quota moves is nobody's resize.
 func TestSuppress(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
 	w.kernel.SetLoad("/batch", sim.Spin(4))

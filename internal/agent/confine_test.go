@@ -19,7 +19,8 @@ func confined(t *testing.T, version int) *world {
 	w.agent.colocation.Machine = policy.Machine{LeastWeight: 2}
 	w.ask(strategy.MechanismWeight)
 	on, cpuset := true, strategy.SuppressCPUSet
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{
+		Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)
 	w.kernel.AddGroup("/batch")
 	w.kernel.AddGroup("/batch/pod")
 	if version == 2 { // where a group that inherits is bounded by its quota
@@ -29,8 +30,9 @@ func confined(t *testing.T, version int) *world {
 	}
 	for path, class := range map[string]workload.Class{"/web": workload.ClassLS, "/batch/pod/a": workload.ClassBE} {
 		w.kernel.AddGroup(path)
-		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class, Strategy: w.agent.Strategy.Strategy,
-			QOS: class.QOS(w.agent.Strategy.Colocation)}
+		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class,
+			Strategy: w.agent.Strategy.Strategy,
+			QOS:      class.QOS(w.agent.Strategy.Colocation)}
 		w.alone(c)
 	}
 	w.kernel.SetLoad("/web", sim.Spin(1))
@@ -56,8 +58,8 @@ func (w *world) wantCPUs(what string, want map[string]string) {
 	}
 }
 
-// TestConfine: offline work is bound to the CPUs that the threshold leaves, and what is made below it meanwhile with it; when
-// online work leaves, the CPUs come back one after the other, and in the end everything is as before.
+// TestConfine: offline work is bound to the CPUs that the threshold leaves, and what is made below it meanwhile with
+// it; when online work leaves, the CPUs come back one after the other, and in the end everything is as before.
 func TestConfine(t *testing.T) {
 	for version, all := range map[int]string{1: "0-3", 2: ""} {
 		w := confined(t, version)
@@ -91,12 +93,13 @@ func TestConfine(t *testing.T) {
 		if err := w.agent.stop(); err != nil {
 			t.Fatal(err)
 		}
-		w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all, "/batch/pod/c": all})
+		w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": all, "/batch/pod/a": all,
+			"/batch/pod/b": all, "/batch/pod/c": all})
 	}
 }
 
-// TestConfineWithinTheOwners: offline work is bound to CPUs that its owner gave it, also where those are not the last, and
-// to none where one group below may use some and another one others.
+// TestConfineWithinTheOwners: offline work is bound to CPUs that its owner gave it, also where those are not the last,
+// and to none where one group below may use some and another one others.
 func TestConfineWithinTheOwners(t *testing.T) {
 	for version, dir := range map[int]string{1: "cpuset/", 2: ""} {
 		for _, c := range []struct {
@@ -145,8 +148,8 @@ func TestConfineBesideReservations(t *testing.T) {
 	}
 }
 
-// TestConfineShedsCPUs: on v1 the kernel takes a CPU that goes offline out of the lists. What is left is ours, and the owner's
-// list comes back.
+// TestConfineShedsCPUs: on v1 the kernel takes a CPU that goes offline out of the lists. What is left is ours, and the
+// owner's list comes back.
 func TestConfineShedsCPUs(t *testing.T) {
 	w := confined(t, 1)
 	w.kernel.SetLoad("/web", sim.Load{})

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Each test here holds what koordlet (koordinator.sh, v1.8) was seen not to; docs/MIGRATION.md lists them. Those that need
-// a kubelet have a twin in test/kube.
+// Each test here holds what koordlet (koordinator.sh, v1.8) was seen not to; docs/MIGRATION.md lists them. Those that
+// need a kubelet have a twin in test/kube.
 
 // file writes a file of a group as its owner does.
 func (w *world) file(path, name, text string) {
@@ -172,8 +172,8 @@ func TestPodKeepsALimitOfItsOwn(t *testing.T) {
 	w.want("/pod/a", 100*ms, 0)
 }
 
-// A limit that a pod has for all its containers together, which may have none (pod-level resources of Kubernetes), gets a burst
-// and is raised as a container's is; the containers are left alone.
+// A limit that a pod has for all its containers together, which may have none (pod-level resources of Kubernetes), gets
+// a burst and is raised as a container's is; the containers are left alone.
 func TestLimitOfAPodForAll(t *testing.T) {
 	w := newWorld(t)
 	w.group("/pod", 40*ms)
@@ -207,8 +207,8 @@ func TestLimitOfAPodOfAnotherClass(t *testing.T) {
 	}
 }
 
-// Beside the containers of a pod of Kubernetes there is one that has no limit and does nothing: the pod follows the others all
-// the same, by what they have above their limits, and has the sum of their bursts.
+// Beside the containers of a pod of Kubernetes there is one that has no limit and does nothing: the pod follows the
+// others all the same, by what they have above their limits, and has the sum of their bursts.
 func TestPodFollowsBesideItsSandbox(t *testing.T) {
 	w := newWorld(t)
 	w.group("/pod", 100*ms)
@@ -230,9 +230,11 @@ func TestPodFollowsBesideItsSandbox(t *testing.T) {
 	w.want("/pod", 100*ms, 70*ms)
 }
 
-// I: what has no quota gets neither a quota nor a burst, with any policy: the kernel would refuse its owner's next limit.
+// I: what has no quota gets neither a quota nor a burst, with any policy:
+// the kernel would refuse its owner's next limit.
 func TestWhatHasNoQuotaIsLeftAlone(t *testing.T) {
-	for _, p := range []strategy.Policy{strategy.None, strategy.Auto, strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly} {
+	for _, p := range []strategy.Policy{strategy.None, strategy.Auto, strategy.CPUBurstOnly,
+		strategy.CFSQuotaBurstOnly} {
 		w := newWorld(t)
 		w.kernel.AddGroup("/pod")
 		c := w.container("/pod/free", 50*ms, sim.Load{})

@@ -19,7 +19,8 @@ func TestSchedulerCounts(t *testing.T) {
 	w := scheduledWorld(t, l)
 	w.run(2 * time.Second)
 	before := w.status("/web").Totals
-	l.last().counted = map[uint64]cpu.Counters{w.id("/web").Inode: {Periods: 500, Throttled: 400, ThrottledTime: time.Second, Bursts: 3, BurstTime: ms}}
+	l.last().counted = map[uint64]cpu.Counters{w.id("/web").Inode: {Periods: 500, Throttled: 400,
+		ThrottledTime: time.Second, Bursts: 3, BurstTime: ms}}
 	w.run(2 * time.Second)
 	got := w.status("/web").Totals
 	if got.Throttled-before.Throttled != 400 || got.Bursts-before.Bursts != 3 {
@@ -40,20 +41,23 @@ func TestSchedulerCounts(t *testing.T) {
 	}
 }
 
-// TestSchedulerThrottles: throttles of which the scheduler alone knows are added to those that the kernel's programs have
-// counted, and stay when it goes.
+// TestSchedulerThrottles: throttles of which the scheduler alone knows are added to those that the kernel's programs
+// have counted, and stay when it goes.
 func TestSchedulerThrottles(t *testing.T) {
 	for _, active := range []bool{true, false} {
 		l := &loader{usable: true}
 		w := scheduledWorld(t, l)
 		if active {
-			w.listens(map[uint64]report.Throttles{w.id("/web").Inode: {Begun: 3, Ended: 3, Wall: 30 * ms, Lengths: []report.Length{{UpTo: 16 * ms, N: 3}}}})
+			w.listens(map[uint64]report.Throttles{w.id("/web").Inode: {Begun: 3, Ended: 3, Wall: 30 * ms,
+				Lengths: []report.Length{{UpTo: 16 * ms, N: 3}}}})
 		}
 		w.run(2 * time.Second)
-		want := report.Throttles{Begun: 2, Ended: 2, Wall: 10 * ms, Last: ms, Peak: 5 * ms, Lengths: []report.Length{{UpTo: 8 * ms, N: 2}}}
+		want := report.Throttles{Begun: 2, Ended: 2, Wall: 10 * ms, Last: ms, Peak: 5 * ms,
+			Lengths: []report.Length{{UpTo: 8 * ms, N: 2}}}
 		l.last().stood = map[uint64]report.Throttles{w.id("/web").Inode: want}
 		if active {
-			want = report.Throttles{Begun: 5, Ended: 5, Wall: 40 * ms, Last: ms, Peak: 5 * ms, Lengths: []report.Length{{UpTo: 8 * ms, N: 2}, {UpTo: 16 * ms, N: 3}}}
+			want = report.Throttles{Begun: 5, Ended: 5, Wall: 40 * ms, Last: ms, Peak: 5 * ms,
+				Lengths: []report.Length{{UpTo: 8 * ms, N: 2}, {UpTo: 16 * ms, N: 3}}}
 		}
 		got := w.status("/web").Totals
 		if diff := cmp.Diff(&want, got.Events); diff != "" || active && got.ThrottledWall != 40*ms {
@@ -68,8 +72,8 @@ func TestSchedulerThrottles(t *testing.T) {
 	}
 }
 
-// TestSchedulerTells: a group that the scheduler says was throttled is looked at in the next turn, and not when it is its
-// turn again.
+// TestSchedulerTells: a group that the scheduler says was throttled is looked at in the next turn, and not when it is
+// its turn again.
 func TestSchedulerTells(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)

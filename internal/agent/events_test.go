@@ -80,14 +80,16 @@ func subscribed(t testing.TB, refill bool) (*world, *fakeEvents) {
 }
 
 func (w *world) subscribes(refill bool) *fakeEvents {
-	e := &fakeEvents{suppressed: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []bandwidth.Throttle), failure: io.EOF}
+	e := &fakeEvents{suppressed: map[uint64]bool{}, limits: map[uint64]time.Duration{},
+		told: make(chan []bandwidth.Throttle), failure: io.EOF}
 	w.agent.Events, w.agent.subscription.active, w.agent.Rules.Refill = e, true, refill
 	w.kernel.OnThrottle = func(x bandwidth.Throttle) {
 		if e.suppressed[x.Inode] || !slices.Contains(e.watched, x.Inode) {
 			return
 		}
 		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
-			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: x.Inode, At: x.At, Bandwidth: x.Bandwidth, Snap: x.Snap, Expires: x.Expires}})
+			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: x.Inode, At: x.At, Bandwidth: x.Bandwidth,
+				Snap: x.Snap, Expires: x.Expires}})
 		})
 	}
 	return e
@@ -122,8 +124,8 @@ func TestGlanceReadsSeldom(t *testing.T) {
 	}
 }
 
-// TestSubscribedAgain: when the kernel refuses to tell of all groups they are polled at once, and it is asked again when there
-// are others.
+// TestSubscribedAgain: when the kernel refuses to tell of all groups they are polled at once, and it is asked again
+// when there are others.
 func TestSubscribedAgain(t *testing.T) {
 	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
@@ -154,8 +156,8 @@ func TestSubscribedAgain(t *testing.T) {
 	}
 }
 
-// TestEventBetweenTurns: an event may come when the groups that are subscribed to are about to change, or was refused and has
-// changed since.
+// TestEventBetweenTurns: an event may come when the groups that are subscribed to are about to change, or was refused
+// and has changed since.
 func TestEventBetweenTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		between func(*world, *fakeEvents)
@@ -181,7 +183,8 @@ func TestEventBetweenTurns(t *testing.T) {
 			w.run(time.Second)
 			c.between(w, e)
 			now := w.kernel.Now()
-			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Snap: 50 * ms, Expires: now.Add(50 * ms)}})
+			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/a").Inode, At: now,
+				Bandwidth: w.kernel.Bandwidth("/a"), Snap: 50 * ms, Expires: now.Add(50 * ms)}})
 			if got := w.refills(); got != c.refills {
 				t.Errorf("%d refills, want %d", got, c.refills)
 			}
@@ -256,7 +259,8 @@ func TestLimitsOfNewcomers(t *testing.T) {
 	}
 }
 
-// TestEventsAfterARefusal: a group without events when the kernel refused to tell of all groups is heard of again after it.
+// TestEventsAfterARefusal: a group without events when the kernel refused to tell of all
+// groups is heard of again after it.
 func TestEventsAfterARefusal(t *testing.T) {
 	w, e := subscribed(t, true)
 	w.hog("/a")
@@ -363,7 +367,8 @@ func TestWatchesWhatMatters(t *testing.T) {
 		w.agent.WatchAll(on)
 		w.run(ms)
 		if !slices.Equal(e.watched, want) || !w.agent.subscription.active {
-			t.Errorf("somebody looks: %v, watches %v, want %v; subscribed %v", on, e.watched, want, w.agent.subscription.active)
+			t.Errorf("somebody looks: %v, watches %v, want %v; subscribed %v", on, e.watched, want,
+				w.agent.subscription.active)
 		}
 	}
 	all := append(slices.Clone(want), passive.Inode)
@@ -379,8 +384,8 @@ func TestWatchesWhatMatters(t *testing.T) {
 	looked(true, all)
 }
 
-// TestLookedAtGroupsAreQuiet: a group that no policy changes, and that is throttled in each period while somebody looks,
-// costs one event, and nothing is written.
+// TestLookedAtGroupsAreQuiet: a group that no policy changes, and that is throttled in each period while somebody
+// looks, costs one event, and nothing is written.
 func TestLookedAtGroupsAreQuiet(t *testing.T) {
 	w, e := subscribed(t, true)
 	passive := w.container("/a", 50*ms, sim.Spin(2))

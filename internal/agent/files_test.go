@@ -125,7 +125,8 @@ func TestOpenFilesOfAGroupMadeAnew(t *testing.T) {
 	}
 }
 
-// TestOpenFilesWhilePolling: while a pod is idle its own counters are read at each look, and its containers have no files open.
+// TestOpenFilesWhilePolling: while a pod is idle its own counters are read at each look,
+// and its containers have no files open.
 func TestOpenFilesWhilePolling(t *testing.T) {
 	w := newWorld(t)
 	s := w.shelve()

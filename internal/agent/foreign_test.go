@@ -24,7 +24,8 @@ func TestForeignWriterIsReported(t *testing.T) {
 	}
 }
 
-// TestDryRunReportsForeignWriter: a dry run says that another program has overwritten a raise, and has no journal to note it in.
+// TestDryRunReportsForeignWriter: a dry run says that another program has overwritten a raise,
+// and has no journal to note it in.
 func TestDryRunReportsForeignWriter(t *testing.T) {
 	w := newWorld(t)
 	w.hog("/lab/a")
@@ -45,7 +46,8 @@ func TestDryRunReportsForeignWriter(t *testing.T) {
 		now = now.Add(time.Second)
 		dry.Plan(now)
 	}
-	if got := strings.Join(dry.Status().Problems, "\n"); !strings.Contains(got, "another program set the quota to 70ms") {
+	if got := strings.Join(dry.Status().Problems, "\n"); !strings.Contains(got,
+		"another program set the quota to 70ms") {
 		t.Errorf("problems: %q", got)
 	}
 }

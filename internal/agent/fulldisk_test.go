@@ -43,8 +43,8 @@ func (f *fullFile) Write(data []byte) (int, error) {
 	return f.File.Write(data)
 }
 
-// TestFullDisk: while the journal cannot be written nothing is raised, and a raise that stands goes all the way back to the
-// limit: as the guard takes it back, and as it is no longer needed.
+// TestFullDisk: while the journal cannot be written nothing is raised, and a raise that stands goes all the way back to
+// the limit: as the guard takes it back, and as it is no longer needed.
 func TestFullDisk(t *testing.T) {
 	for name, end := range map[string]func(w *world){
 		"overload": func(w *world) {
@@ -53,7 +53,8 @@ func TestFullDisk(t *testing.T) {
 			w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 30}}, nil)
 		},
 		"not needed": func(w *world) {
-			w.kernel.SetLoad("/hog", sim.Periodic(100*ms, sim.Fixed(60*ms), 1)) // more than the limit, less than the raise
+			// more than the limit, less than the raise
+			w.kernel.SetLoad("/hog", sim.Periodic(100*ms, sim.Fixed(60*ms), 1))
 		},
 		"none": func(w *world) { w.policy(strategy.None) },
 	} {

@@ -62,8 +62,8 @@ func TestSuccessorKeepsBurstsAndLowersQuotas(t *testing.T) {
 	w.want("/busy", 50*ms, 0)
 }
 
-// TestSuccessorKnowsTheValueBeforeARefusedOne: the journal has the value that the kernel refused last, and the file the one
-// before. That is the old agent's too, and goes where the others go.
+// TestSuccessorKnowsTheValueBeforeARefusedOne: the journal has the value that the kernel refused last, and the file the
+// one before. That is the old agent's too, and goes where the others go.
 func TestSuccessorKnowsTheValueBeforeARefusedOne(t *testing.T) {
 	w := two(t)
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now) // as the agent's own, which writes no more
@@ -138,8 +138,8 @@ func TestRetiredAgentWritesNoMore(t *testing.T) {
 	w.wantRaised("/busy", 50*ms)
 }
 
-// TestNothingIsWrittenAfterTheEnd: the control socket and the container runtime outlive the loop, and may ask for a turn when
-// everything has been put back.
+// TestNothingIsWrittenAfterTheEnd: the control socket and the container runtime outlive the loop, and may ask for a
+// turn when everything has been put back.
 func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
 	w := two(t)
 	if err := w.agent.stop(); err != nil {

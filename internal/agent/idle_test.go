@@ -46,8 +46,8 @@ func (w *world) idlePods(pods int, limit time.Duration) {
 	}
 }
 
-// TestIdlePodsCostFewReads: where the kernel tells of throttles, what is idle is read the less often the longer it is idle:
-// in the end all files of a pod and its container once in observe.IdleAtMost, and the pod's counters once more.
+// TestIdlePodsCostFewReads: where the kernel tells of throttles, what is idle is read the less often the longer it is
+// idle: in the end all files of a pod and its container once in observe.IdleAtMost, and the pod's counters once more.
 func TestIdlePodsCostFewReads(t *testing.T) {
 	const pods = 25
 	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {

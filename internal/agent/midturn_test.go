@@ -44,7 +44,8 @@ func TestAnswerInTheMidstOfATurn(t *testing.T) {
 func answerInTheMidst(t *testing.T, gone []string) {
 	t.Helper()
 	w, _ := subscribed(t, true)
-	pod := workload.Pod{ID: w.group("/a", 100*ms), Containers: []workload.Container{w.container("/a/c", 50*ms, sim.Load{})}}
+	pod := workload.Pod{ID: w.group("/a", 100*ms),
+		Containers: []workload.Container{w.container("/a/c", 50*ms, sim.Load{})}}
 	w.kernel.SetTasks("/a/c", 2)
 	w.place.pods = append(w.place.pods, pod)
 	for i := range 100 {
@@ -233,8 +234,8 @@ func (f *syncFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestFsyncIsNotWaitedFor: a throttle is answered while the disk takes its time for the claims of a turn, which are synced
-// all at once.
+// TestFsyncIsNotWaitedFor: a throttle is answered while the disk takes its time for the claims of a turn, which are
+// synced all at once.
 func TestFsyncIsNotWaitedFor(t *testing.T) {
 	w, _ := subscribed(t, true)
 	disk := &syncDisk{Memory: journal.NewMemory()}
@@ -304,7 +305,8 @@ func (e askedEvents) Totals(group uint64) (report.Throttles, bool) {
 	return e.fakeEvents.Totals(group)
 }
 
-// TestStatusIsNotWaitedFor: a throttle that begins while the status of many groups is made is answered between two of them.
+// TestStatusIsNotWaitedFor: a throttle that begins while the status of many groups is made
+// is answered between two of them.
 func TestStatusIsNotWaitedFor(t *testing.T) {
 	w, e := subscribed(t, true)
 	for i := range 100 {
@@ -331,8 +333,8 @@ func TestStatusIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestReceiptsAreNotWaitedFor: a throttle that begins while the experiments of many groups are copied to be kept is answered
-// between two of them.
+// TestReceiptsAreNotWaitedFor: a throttle that begins while the experiments of many groups are copied to be kept is
+// answered between two of them.
 func TestReceiptsAreNotWaitedFor(t *testing.T) {
 	w, _ := subscribed(t, true)
 	for i := range 100 {

@@ -48,13 +48,15 @@ func (w *world) alter(path string, f func(*workload.Container)) {
 func (w *world) wantSuppressed(path string, limit time.Duration) {
 	w.t.Helper()
 	held := w.kernel.Bandwidth(path).Quota
-	if c := w.status(path); held > 200*ms || c.Limit != limit || c.Quota.Original != limit || c.Quota.InForce != held || c.Quota.Requested != held || c.Quota.Changed {
-		w.t.Errorf("%s holds %v, limit %v, %+v; want it suppressed, with a limit of %v", path, held, c.Limit, c.Quota, limit)
+	if c := w.status(path); held > 200*ms || c.Limit != limit || c.Quota.Original != limit || c.Quota.InForce != held ||
+		c.Quota.Requested != held || c.Quota.Changed {
+		w.t.Errorf("%s holds %v, limit %v, %+v; want it suppressed, with a limit of %v", path, held, c.Limit, c.Quota,
+			limit)
 	}
 }
 
-// TestSuppressionOutranksBandwidth: bandwidth writes nothing into a quota that suppression claims, whatever is asked of it, be
-// the limit declared or not. A policy that restores everything does not restore it.
+// TestSuppressionOutranksBandwidth: bandwidth writes nothing into a quota that suppression claims, whatever is asked of
+// it, be the limit declared or not. A policy that restores everything does not restore it.
 func TestSuppressionOutranksBandwidth(t *testing.T) {
 	for name, d := range map[string]*workload.Declared{"declared": declared(400 * ms), "not declared": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +68,8 @@ func TestSuppressionOutranksBandwidth(t *testing.T) {
 				w.wantSuppressed("/batch", 400*ms)
 			}
 			for _, x := range w.kernel.Writes()[before:] {
-				if us, err := strconv.Atoi(strings.TrimSpace(x.Data)); x.Name == "cpu/batch/cpu.cfs_quota_us" && (err != nil || us < 0 || us > 200_000) {
+				if us, err := strconv.Atoi(strings.TrimSpace(x.Data)); x.Name == "cpu/batch/cpu.cfs_quota_us" &&
+					(err != nil || us < 0 || us > 200_000) {
 					t.Errorf("written: %+v", x)
 				}
 			}
@@ -75,15 +78,19 @@ func TestSuppressionOutranksBandwidth(t *testing.T) {
 	}
 }
 
-// TestPauseOutranksSuppression: who holds a group at its limit, or is about to write another one, finds the limit at once, and
-// afterwards the group is bounded again.
+// TestPauseOutranksSuppression: who holds a group at its limit, or is about to write another one, finds the limit at
+// once, and afterwards the group is bounded again.
 func TestPauseOutranksSuppression(t *testing.T) {
 	for name, c := range map[string]struct {
 		free func(*world) error
 		most time.Duration
 	}{
-		"pause":   {func(w *world) error { return w.agent.Pause(w.t.Context(), "/batch", 3*time.Second) }, 3 * time.Second},
-		"release": {func(w *world) error { _, err := w.agent.Release(w.t.Context(), "/batch", 3*time.Second); return err }, 3 * time.Second},
+		"pause": {func(w *world) error { return w.agent.Pause(w.t.Context(), "/batch", 3*time.Second) },
+			3 * time.Second},
+		"release": {func(w *world) error {
+			_, err := w.agent.Release(w.t.Context(), "/batch", 3*time.Second)
+			return err
+		}, 3 * time.Second},
 		"resize": {func(w *world) error {
 			if !w.agent.PrepareResize("/batch", cpu.Bandwidth{Quota: 300 * ms, Period: 100 * ms}) {
 				w.t.Error("there was nothing to put back")
@@ -119,8 +126,8 @@ func TestExclusiveCPUsOutrankSuppression(t *testing.T) {
 	w.wantSuppressed("/batch", 400*ms)
 }
 
-// TestResizeOfASuppressedGroup: what its owner declares and writes meanwhile is the limit, bounds the group if it is the lower
-// one, and stands in the end.
+// TestResizeOfASuppressedGroup: what its owner declares and writes meanwhile is the limit, bounds the group if it is
+// the lower one, and stands in the end.
 func TestResizeOfASuppressedGroup(t *testing.T) {
 	for _, limit := range []time.Duration{50 * ms, 300 * ms, 800 * ms} {
 		w := suppressed(t, declared(400*ms))
@@ -139,11 +146,13 @@ func TestResizeOfASuppressedGroup(t *testing.T) {
 	}
 }
 
-// TestResetOfASuppressedGroup: the owner's value is seen and answered within seconds, also where bandwidth reads the file seldom.
+// TestResetOfASuppressedGroup: the owner's value is seen and answered within seconds,
+// also where bandwidth reads the file seldom.
 func TestResetOfASuppressedGroup(t *testing.T) {
 	w := suppressed(t, nil)
 	w.subscribes(true)
-	w.alter("/batch", func(c *workload.Container) { c.Class = workload.ClassLS }) // it may burst, and stands back all the same
+	// it may burst, and stands back all the same
+	w.alter("/batch", func(c *workload.Container) { c.Class = workload.ClassLS })
 	for wait := time.Duration(0); wait < 2*time.Second; wait += 200 * ms {
 		w.run(20*time.Second + wait)
 		w.limit("/batch", 400*ms)
@@ -152,8 +161,8 @@ func TestResetOfASuppressedGroup(t *testing.T) {
 	}
 }
 
-// TestResizeAfterAReset: the owner puts its limit back and then writes another one, which nobody declares. Whenever it does, and
-// whoever sees it first, that is what the file holds in the end, and nothing that would have to be put back.
+// TestResizeAfterAReset: the owner puts its limit back and then writes another one, which nobody declares. Whenever it
+// does, and whoever sees it first, that is what the file holds in the end, and nothing that would have to be put back.
 func TestResizeAfterAReset(t *testing.T) {
 	for _, limit := range []time.Duration{300 * ms, 50 * ms} { // above and below what the group is bounded to
 		for wait := time.Duration(0); wait < 2*time.Second; wait += 100 * ms {
@@ -186,7 +195,8 @@ func TestForeignValueInASuppressedGroup(t *testing.T) {
 	}
 }
 
-// TestRefusedEndOfSuppression: what the kernel refuses to take back when suppression ends stays suppression's, which tries again.
+// TestRefusedEndOfSuppression: what the kernel refuses to take back when suppression ends stays suppression's,
+// which tries again.
 func TestRefusedEndOfSuppression(t *testing.T) {
 	w := suppressed(t, nil)
 	refuse := w.kernel.Fault
@@ -228,7 +238,8 @@ func TestInForceTellsOfTheLedger(t *testing.T) {
 	}
 }
 
-// TestSuppressedGroupsAreRead: that suppression reads the quota of a group does not keep bandwidth from reading the rest.
+// TestSuppressedGroupsAreRead: that suppression reads the quota of a group does not keep
+// bandwidth from reading the rest.
 func TestSuppressedGroupsAreRead(t *testing.T) {
 	w := suppressed(t, nil)
 	g := w.agent.groups[w.id("/batch")]

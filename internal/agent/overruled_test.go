@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestOverruled: beside another scheduler that runs all tasks nobody is raised, and the status names it; when it has gone
-// all is as before.
+// TestOverruled: beside another scheduler that runs all tasks nobody is raised, and the status names it; when it has
+// gone all is as before.
 func TestOverruled(t *testing.T) {
 	w := newWorld(t)
 	by := ""

@@ -8,8 +8,9 @@ import (
 	"plimsoll/internal/sim"
 )
 
-// TestPendingResizeToOurValue: while a resize to the very value that a raise stands at is pending, that says nothing of whose the
-// value is. When the resize is given up, the raise is given back; when it is confirmed, the value is the limit.
+// TestPendingResizeToOurValue: while a resize to the very value that a raise stands at is pending, that says nothing of
+// whose the value is. When the resize is given up, the raise is given back; when it is confirmed,
+// the value is the limit.
 func TestPendingResizeToOurValue(t *testing.T) {
 	for name, confirmed := range map[string]bool{"given up": false, "confirmed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +54,8 @@ func TestPendingResizeToOurValue(t *testing.T) {
 	}
 }
 
-// TestLostLimitIsRepaired: a lower limit that the kernel refused because of our burst is written in its owner's place, whoever
-// declared it, and stays when the agent ends.
+// TestLostLimitIsRepaired: a lower limit that the kernel refused because of our burst is written in its owner's place,
+// whoever declared it, and stays when the agent ends.
 func TestLostLimitIsRepaired(t *testing.T) {
 	w := newWorld(t)
 	c := w.container("/web", 100*ms, sim.Periodic(50*ms, sim.Fixed(20*ms), 1))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRetriesRestores: a group that is no longer managed is restored also when the kernel refuses that at first. It is tried
-// again the more seldom the longer the kernel does so.
+// TestRetriesRestores: a group that is no longer managed is restored also when the kernel refuses that at first. It is
+// tried again the more seldom the longer the kernel does so.
 func TestRetriesRestores(t *testing.T) {
 	w, tries := raised(t), 0
 	w.kernel.Fault = func(op, name string, _ []byte) error {

@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestRefusedUnseen: the pods of a tenant that has used up its share of writes are not read for each of their throttles, and
-// another tenant's throttle in the same batch is ended.
+// TestRefusedUnseen: the pods of a tenant that has used up its share of writes are not read for each of their
+// throttles, and another tenant's throttle in the same batch is ended.
 func TestRefusedUnseen(t *testing.T) {
 	w, _ := subscribed(t, true)
 	pods := map[string]string{"/victim": "victim"}
@@ -27,14 +27,17 @@ func TestRefusedUnseen(t *testing.T) {
 		c := w.container(path+"/c", 50*ms, sim.Load{})
 		c.Strategy.Policy = strategy.CFSQuotaBurstOnly
 		w.kernel.SetTasks(path+"/c", 2)
-		w.place.pods = append(w.place.pods, workload.Pod{ID: w.group(path, 100*ms), Namespace: namespace, Containers: []workload.Container{c}})
+		w.place.pods = append(w.place.pods, workload.Pod{ID: w.group(path, 100*ms), Namespace: namespace,
+			Containers: []workload.Container{c}})
 	}
 	w.run(5 * time.Second)
 	batch := func() (read int) {
 		var throttles []bandwidth.Throttle
 		for _, path := range slices.Sorted(maps.Keys(pods)) {
-			throttles = append(throttles, bandwidth.Throttle{Inode: w.id(path + "/c").Inode, At: w.kernel.Now(), Snap: 50 * ms,
-				Bandwidth: w.kernel.Bandwidth(path + "/c"), Expires: w.kernel.Now().Add(50 * ms), UseKnown: true, Used: 50 * ms})
+			throttles = append(throttles, bandwidth.Throttle{Inode: w.id(path + "/c").Inode, At: w.kernel.Now(),
+				Snap: 50 * ms,
+				Bandwidth: w.kernel.Bandwidth(path +
+					"/c"), Expires: w.kernel.Now().Add(50 * ms), UseKnown: true, Used: 50 * ms})
 		}
 		seen := map[string]bool{}
 		w.kernel.Fault = func(_, name string, _ []byte) error {
@@ -57,7 +60,8 @@ func TestRefusedUnseen(t *testing.T) {
 	if read := batch(); read > attackers/2 { // of those that it has writes for again
 		t.Errorf("%d pods were read: the share is used up", read)
 	}
-	if !slices.ContainsFunc(w.kernel.Writes()[before:], func(x sim.Write) bool { return x.Group == w.id("/victim/c") }) {
+	if !slices.ContainsFunc(w.kernel.Writes()[before:],
+		func(x sim.Write) bool { return x.Group == w.id("/victim/c") }) {
 		t.Error("the victim is not refilled")
 	}
 }

@@ -53,8 +53,8 @@ func resizedPod(t *testing.T) *world {
 	return w
 }
 
-// TestRepairsAStalePod: its owner takes the resize for done. After a while the declared limit is written in its place, and
-// nothing of ours is to be put back there.
+// TestRepairsAStalePod: its owner takes the resize for done. After a while the declared limit is written in its place,
+// and nothing of ours is to be put back there.
 func TestRepairsAStalePod(t *testing.T) {
 	w := resizedPod(t)
 	w.run(2 * time.Second)
@@ -73,8 +73,8 @@ func TestRepairsAStalePod(t *testing.T) {
 	w.want("/pod", 40*ms, 0)
 }
 
-// TestFollowsNoResize: a kubelet that makes a container larger writes the pod, then the container, and may say so later. What
-// the container has above the limit that was said before is no raise of ours for the pod to follow.
+// TestFollowsNoResize: a kubelet that makes a container larger writes the pod, then the container, and may say so
+// later. What the container has above the limit that was said before is no raise of ours for the pod to follow.
 func TestFollowsNoResize(t *testing.T) {
 	w, pod, a := onePod(t, 30*ms, 20*ms)
 	pod.Declared = declared(50 * ms)

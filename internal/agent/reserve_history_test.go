@@ -49,8 +49,10 @@ func (h *history) step() {
 		h.live = append(h.live, path)
 		if h.rnd.IntN(2) == 0 {
 			h.kernel.SetTasks(path, 1)
-			exclusive := []workload.Exclusive{workload.ExclusiveYes, workload.ExclusiveStrict, workload.ExclusiveNo}[h.rnd.IntN(3)]
-			c := workload.Container{ID: h.id(path), Name: path, Runtime: "cgroup", Exclusive: exclusive, Request: float64(1+h.rnd.IntN(10)) / 4}
+			exclusive := []workload.Exclusive{workload.ExclusiveYes, workload.ExclusiveStrict,
+				workload.ExclusiveNo}[h.rnd.IntN(3)]
+			c := workload.Container{ID: h.id(path), Name: path, Runtime: "cgroup", Exclusive: exclusive,
+				Request: float64(1+h.rnd.IntN(10)) / 4}
 			h.place.pods = append(slices.Clone(h.place.pods), workload.Pod{Containers: []workload.Container{c}})
 		}
 	case 2:
@@ -60,7 +62,8 @@ func (h *history) step() {
 			pods := slices.Clone(h.place.pods)
 			i := h.rnd.IntN(len(pods))
 			c := pods[i].Containers[0]
-			c.Request, c.Exclusive = float64(1+h.rnd.IntN(10))/4, []workload.Exclusive{workload.ExclusiveYes, workload.ExclusiveNo}[h.rnd.IntN(2)]
+			c.Request, c.Exclusive = float64(1+h.rnd.IntN(10))/4, []workload.Exclusive{workload.ExclusiveYes,
+				workload.ExclusiveNo}[h.rnd.IntN(2)]
 			pods[i].Containers = []workload.Container{c}
 			h.place.pods = pods
 		}
@@ -83,7 +86,8 @@ func (h *history) leave() {
 		}
 		h.kernel.RemoveGroup(path)
 		h.live = slices.Delete(h.live, i, i+1)
-		h.place.pods = slices.DeleteFunc(slices.Clone(h.place.pods), func(p workload.Pod) bool { return p.Containers[0].Path == path })
+		h.place.pods = slices.DeleteFunc(slices.Clone(h.place.pods),
+			func(p workload.Pod) bool { return p.Containers[0].Path == path })
 		return
 	}
 }

@@ -24,7 +24,8 @@ import (
 
 // newShared is a world whose CPUs can be given away.
 func newShared(t *testing.T, version, cpus int) *world {
-	return sharedOn(t, sim.Config{CPUs: cpus, Version: version, BurstFile: true, CPUSets: true, InheritsAgain: version == 2, Seed: 1})
+	return sharedOn(t, sim.Config{CPUs: cpus, Version: version, BurstFile: true, CPUSets: true,
+		InheritsAgain: version == 2, Seed: 1})
 }
 
 func sharedOn(t *testing.T, machine sim.Config) *world {
@@ -34,8 +35,9 @@ func sharedOn(t *testing.T, machine sim.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, kernel: k, tree: tree, place: &place{wake: make(chan struct{}, 1)}, host: &host{kernel: k}, lever: &lever{},
-		disk: journal.NewMemory()}
+	w := &world{t: t, kernel: k, tree: tree, place: &place{wake: make(chan struct{}, 1)}, host: &host{kernel: k},
+		lever: &lever{},
+		disk:  journal.NewMemory()}
 	w.revive()
 	return w
 }
@@ -55,8 +57,10 @@ func (w *world) revive() {
 		online[i] = i
 	}
 	w.agent = New(Options{Tree: w.tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
-		Pauses: pauses.New(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
-		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0", Kernel: "sim",
+		Pauses: pauses.New(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler),
+		Rules:    policy.Rules{Burst: true, Nested: true},
+		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0",
+		Kernel: "sim",
 		Reserving: exclusive.Options{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
 			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1, Shield: w.shield}}})
 }
@@ -122,7 +126,8 @@ func TestReserve(t *testing.T) {
 			t.Errorf("new: %s, want %s", got, want)
 		}
 		if got := w.agent.Status().Reserve; got == nil || got.Shared != "2-3" || len(got.Exclusive) != 1 ||
-			!cmp.Equal(got.Exclusive[0], report.ExclusiveCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2, MayUse: "0-1", Unlimited: true}) {
+			!cmp.Equal(got.Exclusive[0], report.ExclusiveCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2,
+				MayUse: "0-1", Unlimited: true}) {
 			t.Errorf("status %+v", got)
 		}
 		writes := w.ours()
@@ -144,8 +149,8 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// TestReserveWhereTasksNeedCPUs: what inherited its CPUs and has tasks cannot do so again on most kernels. It has all CPUs
-// then, after a crash and at the end, and is reserved and confined from there as well.
+// TestReserveWhereTasksNeedCPUs: what inherited its CPUs and has tasks cannot do so again on most kernels. It has all
+// CPUs then, after a crash and at the end, and is reserved and confined from there as well.
 func TestReserveWhereTasksNeedCPUs(t *testing.T) {
 	w := sharedOn(t, sim.Config{CPUs: 4, Version: 2, BurstFile: true, CPUSets: true, Seed: 1})
 	w.made("/a", 150*ms, workload.ExclusiveStrict, 1.5)
@@ -191,7 +196,8 @@ func TestReserveHeirs(t *testing.T) {
 		} else if err := w.agent.stop(); err != nil {
 			t.Error(err)
 		}
-		if got, want := w.files("/b", "/b/known", "/b/late"), "/b=0-3 max, /b/known=0-3 max, /b/late=0-3 max"; got != want {
+		if got, want := w.files("/b", "/b/known",
+			"/b/late"), "/b=0-3 max, /b/known=0-3 max, /b/late=0-3 max"; got != want {
 			t.Errorf("crash %v: %s, want %s", crash, got, want)
 		}
 	}
@@ -204,11 +210,13 @@ func TestReservePod(t *testing.T) {
 		w.made("/pod/a", 100*ms, workload.ExclusiveYes, 1)
 		w.made("/pod/b", 100*ms, workload.ExclusiveByClass, 0)
 		c := w.place.pods
-		w.place.pods = []workload.Pod{{ID: c[0].Containers[0].ID, Containers: []workload.Container{c[1].Containers[0], c[2].Containers[0]}}}
+		w.place.pods = []workload.Pod{{ID: c[0].Containers[0].ID,
+			Containers: []workload.Container{c[1].Containers[0], c[2].Containers[0]}}}
 		before := w.files("/pod", "/pod/a", "/pod/b")
 		w.run(time.Second)
 		pod := map[int]string{1: "0-3", 2: ""}[version]
-		if got, want := w.files("/pod", "/pod/a", "/pod/b"), "/pod="+pod+" max, /pod/a=0 max, /pod/b=1-3 100ms"; got != want {
+		if got, want := w.files("/pod", "/pod/a",
+			"/pod/b"), "/pod="+pod+" max, /pod/a=0 max, /pod/b=1-3 100ms"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 		opted := w.place.pods[0].Containers
@@ -272,7 +280,8 @@ func TestReserveOthers(t *testing.T) {
 	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
 	w.made("/big", 100*ms, workload.ExclusiveYes, 8)
 	w.run(time.Second)
-	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "/big: no exclusive CPUs: it needs 8 CPUs (request 8); of 4 CPUs online, 1 is exclusive already") {
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got,
+		"/big: no exclusive CPUs: it needs 8 CPUs (request 8); of 4 CPUs online, 1 is exclusive already") {
 		t.Errorf("problems: %s", got)
 	}
 	w.agent.cpus.Owner = func() string { return "the kubelet" }
@@ -298,10 +307,12 @@ func TestReserveKept(t *testing.T) {
 		w.made("/b", 100*ms, workload.ExclusiveYes, 1)
 		w.run(time.Second)
 		got := w.agent.Status().Reserve
-		if got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].CPUs != "1" || got.Shared != "0,2-3" || got.MinShared != 1.5 || len(got.Refused) != 1 {
+		if got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].CPUs != "1" || got.Shared != "0,2-3" ||
+			got.MinShared != 1.5 || len(got.Refused) != 1 {
 			t.Fatalf("status %+v", got)
 		}
-		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in another's partition (3), 1 is kept back (0), " +
+		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in " +
+			"another's partition (3), 1 is kept back (0), " +
 			"and the share pool keeps 1.5: 0.5 are left"
 		if got.Refused[0].Why != want {
 			t.Errorf("%s, want %s", got.Refused[0].Why, want)

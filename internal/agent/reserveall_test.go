@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestReserveAll: one key gives every container with a request or a limit exclusive CPUs, but offline work and who says no; and
-// taking the key away puts everything back.
+// TestReserveAll: one key gives every container with a request or a limit exclusive CPUs, but offline work and who says
+// no; and taking the key away puts everything back.
 func TestReserveAll(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		w := newShared(t, version, 8)
@@ -35,7 +35,8 @@ func TestReserveAll(t *testing.T) {
 		if got := w.files(groups...); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if s := w.agent.Status(); s.Reserve == nil || len(s.Reserve.Exclusive) != 3 || !s.Reserve.All || len(s.Reserve.Refused) != 0 {
+		if s := w.agent.Status(); s.Reserve == nil || len(s.Reserve.Exclusive) != 3 || !s.Reserve.All ||
+			len(s.Reserve.Refused) != 0 {
 			t.Errorf("status %+v", s.Reserve)
 		}
 		all.Strict = true

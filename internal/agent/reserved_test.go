@@ -15,8 +15,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestReserveInheritedLate: on v1 a group that copied CPUs of ours is not taken for one that its owner has bound, though its
-// parent has other CPUs when it is first seen.
+// TestReserveInheritedLate: on v1 a group that copied CPUs of ours is not taken for one that its owner has bound,
+// though its parent has other CPUs when it is first seen.
 func TestReserveInheritedLate(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"put back by its owner": func(w *world) {

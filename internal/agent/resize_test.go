@@ -15,12 +15,13 @@ func (w *world) resized(path string, quota time.Duration) error {
 	return w.kernel.ForeignWrite("cpu"+path+"/cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds()))
 }
 
-// TestPrepareResize: an owner that makes a container and its pod smaller is refused, and is not when it asked before; afterwards
-// the new limits have their bursts.
+// TestPrepareResize: an owner that makes a container and its pod smaller is refused, and is not when it asked before;
+// afterwards the new limits have their bursts.
 func TestPrepareResize(t *testing.T) {
 	w := newWorld(t)
 	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "pod"}
-	pod.Containers = []workload.Container{w.container("/pod/a", 50*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1)), w.container("/pod/b", 50*ms, sim.Spin(2))}
+	pod.Containers = []workload.Container{w.container("/pod/a", 50*ms,
+		sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1)), w.container("/pod/b", 50*ms, sim.Spin(2))}
 	w.place.pods = append(w.place.pods, pod)
 	w.run(3 * time.Second)
 	w.want("/pod/a", 50*ms, 50*ms)
@@ -51,7 +52,8 @@ func TestPrepareResize(t *testing.T) {
 func TestPrepareResizeInAScope(t *testing.T) {
 	w := newWorld(t)
 	w.kernel.AddGroup("/c.scope")
-	w.place.pods = append(w.place.pods, workload.Pod{Containers: []workload.Container{w.container("/c.scope/container", 50*ms, sim.Spin(2))}})
+	w.place.pods = append(w.place.pods,
+		workload.Pod{Containers: []workload.Container{w.container("/c.scope/container", 50*ms, sim.Spin(2))}})
 	w.run(3 * time.Second)
 	w.wantRaised("/c.scope/container", 50*ms)
 	if !w.agent.PrepareResize("/c.scope", cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}) {
@@ -64,7 +66,8 @@ func TestPrepareResizeInAScope(t *testing.T) {
 func TestPrepareResizeOfNothing(t *testing.T) {
 	w := raised(t)
 	writes := w.ours()
-	if w.agent.PrepareResize("/lab/a", cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}) || w.agent.PrepareResize("/lab/b", cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}) {
+	if w.agent.PrepareResize("/lab/a", cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}) ||
+		w.agent.PrepareResize("/lab/b", cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}) {
 		t.Error("something was put back")
 	}
 	if got := w.ours(); got != writes {
@@ -72,8 +75,8 @@ func TestPrepareResizeOfNothing(t *testing.T) {
 	}
 }
 
-// TestBurstComesBackInAResize: an owner's write of the quota, which began before the burst was restored for it, puts the
-// burst back. It is restored again, also at the end.
+// TestBurstComesBackInAResize: an owner's write of the quota, which began before the burst was restored for it, puts
+// the burst back. It is restored again, also at the end.
 func TestBurstComesBackInAResize(t *testing.T) {
 	for _, passed := range []bool{false, true} {
 		w := newWorld(t)

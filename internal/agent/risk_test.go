@@ -74,8 +74,8 @@ func TestLoadLine(t *testing.T) {
 	}
 }
 
-// TestLoadLineLater: containers that are known already count from the reading after it was asked for, with the periods of that
-// minute; and one that has lost its limit counts with what it uses from then on.
+// TestLoadLineLater: containers that are known already count from the reading after it was asked for, with the periods
+// of that minute; and one that has lost its limit counts with what it uses from then on.
 func TestLoadLineLater(t *testing.T) {
 	w, e := subscribed(t, true)
 	e.totals, e.uses = map[uint64]report.Throttles{}, map[uint64][]int64{}

@@ -10,8 +10,9 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestSavedOnce: of two refills in one period the later one saves nothing that the first did not, and what the group stands
-// still after them is not saved. Each refill is taken to have had effect: one of a throttle at once, one ahead of it later.
+// TestSavedOnce: of two refills in one period the later one saves nothing that the first did not, and what the group
+// stands still after them is not saved. Each refill is taken to have had effect: one of a throttle at once,
+// one ahead of it later.
 func TestSavedOnce(t *testing.T) {
 	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
@@ -42,8 +43,9 @@ func TestSavedOnce(t *testing.T) {
 		}
 		judged(true)
 		if c.expires > 0 {
-			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: cpu.Bandwidth{Quota: c.quota, Period: 100 * ms},
-				Snap: 50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
+			w.agent.AnswerThrottles([]bandwidth.Throttle{{Inode: w.id("/a").Inode, At: now,
+				Bandwidth: cpu.Bandwidth{Quota: c.quota, Period: 100 * ms},
+				Snap:      50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
 			judged(!c.ahead)
 		}
 		if got := w.agent.status(nil, now).Containers[0].Totals.WallSaved; got != c.saved {

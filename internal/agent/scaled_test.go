@@ -8,10 +8,11 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestRaisedIsScaled: a raised group whose period the kernel scales stays the agent's, and has the owner's share of a CPU
-// when the agent ends, whether its limit is declared or not.
+// TestRaisedIsScaled: a raised group whose period the kernel scales stays the agent's, and has the owner's share of a
+// CPU when the agent ends, whether its limit is declared or not.
 func TestRaisedIsScaled(t *testing.T) {
-	for _, declared := range []*workload.Declared{nil, {Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}} {
+	for _, declared := range []*workload.Declared{nil,
+		{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}} {
 		w := newWorld(t)
 		w.hog("/busy")
 		w.place.pods[0].Containers[0].Declared = declared

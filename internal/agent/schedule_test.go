@@ -90,7 +90,8 @@ func TestSchedule(t *testing.T) {
 	}
 	w.wantFile("/batch/cpu.idle", "1")
 	w.want("/hog", 50*ms, 0)
-	if c := w.agent.Status().Colocation; c.Mechanism != strategy.MechanismSchedExt || c.Scheduler == nil || !c.Scheduler.InForce || c.Scheduler.Groups != 2 {
+	if c := w.agent.Status().Colocation; c.Mechanism != strategy.MechanismSchedExt || c.Scheduler == nil ||
+		!c.Scheduler.InForce || c.Scheduler.Groups != 2 {
 		t.Errorf("%+v", c)
 	}
 	w.ask(strategy.MechanismIdle)
@@ -147,12 +148,15 @@ func TestScheduleChanges(t *testing.T) {
 		want  schedext.Options
 		loads int
 	}{
-		{strategy.ColocationPatch{KubeQOS: &on}, schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20}}, 1},
-		{strategy.ColocationPatch{SchedExt: strategy.SchedExtPatch{FloorPercent: &floor}}, schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 1.5, WatchdogSeconds: 20}}, 2},
+		{strategy.ColocationPatch{KubeQOS: &on}, schedext.Options{Expel: true,
+			SchedExt: strategy.SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20}}, 1},
+		{strategy.ColocationPatch{SchedExt: strategy.SchedExtPatch{FloorPercent: &floor}},
+			schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 1.5, WatchdogSeconds: 20}}, 2},
 	} {
 		w.agent.Configure(strategy.NodePatch{Colocation: c.patch}.Over(w.agent.Strategy), nil)
 		w.run(2 * time.Second)
-		if l.last().options != c.want || len(l.opened) != c.loads || l.last().closed || c.loads > 1 && !l.opened[0].closed {
+		if l.last().options != c.want || len(l.opened) != c.loads || l.last().closed || c.loads > 1 &&
+			!l.opened[0].closed {
 			t.Errorf("%+v after %d loads, want %+v after %d", l.last().options, len(l.opened), c.want, c.loads)
 		}
 	}
@@ -161,12 +165,14 @@ func TestScheduleChanges(t *testing.T) {
 	}
 }
 
-// TestScheduleExpelsForOne: a pod may ask for a core without offline tasks though its class does not, and gets it alone.
+// TestScheduleExpelsForOne: a pod may ask for a core without offline tasks though its class does not,
+// and gets it alone.
 func TestScheduleExpelsForOne(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)
 	off := strategy.CPUQOSPatch{CoreExpeller: new(bool)}
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{LSR: off, LS: off}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{LSR: off,
+		LS: off}}.Over(w.agent.Strategy), nil)
 	for _, asks := range []bool{false, true} {
 		pods := slices.Clone(w.place.pods)
 		at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/web" })
@@ -240,8 +246,8 @@ func TestScheduleIsRefused(t *testing.T) {
 	}
 }
 
-// TestScheduleIsTriedAgain: what is in the way may be so for the moment only, as another tool's scheduler is: before the
-// first load, and when a load fails.
+// TestScheduleIsTriedAgain: what is in the way may be so for the moment only, as another tool's scheduler is: before
+// the first load, and when a load fails.
 func TestScheduleIsTriedAgain(t *testing.T) {
 	l := &loader{}
 	w := scheduledWorld(t, l)
@@ -296,8 +302,8 @@ func TestScheduleGoesFirst(t *testing.T) {
 	w.wantFile("/batch/cpu.idle", "0")
 }
 
-// TestScheduleTakesTime: while the kernel checks the programs offline work stands back by cpu.idle, and who ends the agent
-// then leaves no scheduler.
+// TestScheduleTakesTime: while the kernel checks the programs offline work stands back by cpu.idle, and who ends the
+// agent then leaves no scheduler.
 func TestScheduleTakesTime(t *testing.T) {
 	l := &loader{usable: true, late: 6}
 	w := scheduledWorld(t, l)

@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// The groups of a container that crun made with systemd (CRI-O): each has the container's limit but the pod, whose limit
-// is the sum over two containers.
+// The groups of a container that crun made with systemd (CRI-O): each has the container's limit but the pod, whose
+// limit is the sum over two containers.
 const (
 	scopePod   = "/kubepods.slice/pod.slice"
 	scopeOuter = scopePod + "/crio-1.scope"
@@ -33,8 +33,9 @@ func (w *world) inScope(policy strategy.Policy) {
 	w.place.pods = append(w.place.pods, pod)
 }
 
-// TestScopeIsRaisedWithItsContainer: a scope, its container and their pod are raised together, so that the container uses more
-// than its limit, and lowered together; the kernel (v1: no child above its parent) refuses none of the writes.
+// TestScopeIsRaisedWithItsContainer: a scope, its container and their pod are raised together, so that the container
+// uses more than its limit, and lowered together; the kernel (v1: no child above its parent)
+// refuses none of the writes.
 func TestScopeIsRaisedWithItsContainer(t *testing.T) {
 	w := newWorld(t)
 	w.inScope(strategy.CFSQuotaBurstOnly)
@@ -76,8 +77,8 @@ func TestScopeHasTheBurstOfItsContainer(t *testing.T) {
 	w.want(scopePod, 100*ms, 0)
 }
 
-// TestScopeIsRefilled: where the kernel tells of throttles, those of the scope are ended like the container's: it comes to its
-// cap, and no quota is changed before the demand lasts.
+// TestScopeIsRefilled: where the kernel tells of throttles, those of the scope are ended like the container's: it comes
+// to its cap, and no quota is changed before the demand lasts.
 func TestScopeIsRefilled(t *testing.T) {
 	w, e := subscribed(t, true)
 	w.run(time.Second)

@@ -57,7 +57,8 @@ func (w *world) wantRoot(tasks int) {
 func TestShield(t *testing.T) {
 	w := newShielded(t)
 	got := w.agent.Status().Reserve
-	if got == nil || got.Shield == nil || got.Shield.Cgroup != shieldGroup || got.Shield.Tasks != 3 || got.Unbound != 0 {
+	if got == nil || got.Shield == nil || got.Shield.Cgroup != shieldGroup || got.Shield.Tasks != 3 ||
+		got.Unbound != 0 {
 		t.Errorf("status %+v", got)
 	}
 	w.kernel.SetTasks("/", 5)
@@ -112,7 +113,8 @@ func TestShieldHeld(t *testing.T) {
 	w.kernel.SetTasks("/", 5)
 	w.run(3 * time.Second)
 	w.wantShield("1-3", 0)
-	if got := w.agent.Status(); got.Reserve.Shield == nil || strings.Contains(strings.Join(got.Problems, "\n"), "shield") {
+	if got := w.agent.Status(); got.Reserve.Shield == nil ||
+		strings.Contains(strings.Join(got.Problems, "\n"), "shield") {
 		t.Errorf("status %+v, problems %v", got.Reserve, got.Problems)
 	}
 	if err := w.agent.Resume(t.Context()); err != nil {
@@ -156,7 +158,8 @@ func TestShieldKept(t *testing.T) {
 	w.place.pods = nil
 	w.run(3 * time.Second)
 	w.wantShield("0-3", 0)
-	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, shieldGroup+": not removed: "+shieldGroup+"/nested is in it") {
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got,
+		shieldGroup+": not removed: "+shieldGroup+"/nested is in it") {
 		t.Errorf("problems: %s", got)
 	}
 	if err := w.kernel.Rmdir("cpuset" + shieldGroup + "/nested"); err != nil {
@@ -213,10 +216,12 @@ func TestShieldDenied(t *testing.T) {
 		t.Errorf("%d tries in 10 s", *tries)
 	}
 	got := w.agent.Status()
-	if got.Reserve == nil || got.Reserve.Shield != nil || strings.Count(strings.Join(got.Problems, "\n"), "mkdir") != 1 {
+	if got.Reserve == nil || got.Reserve.Shield != nil ||
+		strings.Count(strings.Join(got.Problems, "\n"), "mkdir") != 1 {
 		t.Errorf("problems %q, status %+v", got.Problems, got.Reserve)
 	}
-	w.wantProblem("shield: " + shieldGroup + ": mkdir cpuset" + shieldGroup + ": permission denied (hint: it takes CAP_DAC_OVERRIDE")
+	w.wantProblem("shield: " + shieldGroup + ": mkdir cpuset" + shieldGroup +
+		": permission denied (hint: it takes CAP_DAC_OVERRIDE")
 	if got := w.files("/a"); got != "/a=0 max" {
 		t.Errorf("without a shield: %s", got)
 	}
@@ -229,7 +234,8 @@ func TestShieldDenied(t *testing.T) {
 // TestShieldStuck: a thread that cannot be moved, whatever the kernel says of it, keeps none of the others where it is,
 // neither on the way in nor on the way out.
 func TestShieldStuck(t *testing.T) {
-	for with, in := range map[error]string{syscall.EINVAL: "", syscall.EPERM: "threads that cannot be moved: 1", syscall.EACCES: "threads that cannot be moved: 1"} {
+	for with, in := range map[error]string{syscall.EINVAL: "", syscall.EPERM: "threads that cannot be moved: 1",
+		syscall.EACCES: "threads that cannot be moved: 1"} {
 		t.Run(with.Error(), func(t *testing.T) {
 			w := newShared(t, 1, 4)
 			w.shield = true
@@ -254,7 +260,8 @@ func TestShieldStuck(t *testing.T) {
 			w.place.pods = nil
 			w.run(3 * time.Second)
 			w.wantShield("0-3", 1)
-			w.wantProblem(shieldGroup + ": not removed: threads that cannot be moved: 1, the first is " + first + " (task" + first + "): ")
+			w.wantProblem(shieldGroup + ": not removed: threads that cannot be moved: 1, the first is " + first +
+				" (task" + first + "): ")
 			w.kernel.Fault = nil
 			w.run(3 * time.Second)
 			w.wantRoot(3)
@@ -263,8 +270,8 @@ func TestShieldStuck(t *testing.T) {
 	}
 }
 
-// TestShieldKeptAtTheStart: what an agent before this one could not undo, and what could not be undone for this one, is said
-// and tried again though nobody asks.
+// TestShieldKeptAtTheStart: what an agent before this one could not undo, and what could not be undone for this one, is
+// said and tried again though nobody asks.
 func TestShieldKeptAtTheStart(t *testing.T) {
 	for name, start := range map[string]func(*world){
 		"adopted":   func(w *world) { w.agent.Adopt(nil) },
@@ -303,7 +310,8 @@ func TestShieldGrows(t *testing.T) {
 	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
 	w.run(time.Second)
 	w.wantShield("1-3", 3)
-	if got := w.agent.Status().Reserve; got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].CPUs != "0" || len(got.Pinned) != 0 {
+	if got := w.agent.Status().Reserve; got == nil || len(got.Exclusive) != 1 || got.Exclusive[0].CPUs != "0" ||
+		len(got.Pinned) != 0 {
 		t.Errorf("status %+v", got)
 	}
 	w.place.pods = nil

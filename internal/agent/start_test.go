@@ -20,7 +20,8 @@ func starts(t *testing.T, change func(*workload.Container)) *world {
 	return w
 }
 
-// TestAStartIsNotRaised: what a new container wants beyond its limit it gets by refills, and its quota stays for a minute.
+// TestAStartIsNotRaised: what a new container wants beyond its limit it gets by refills,
+// and its quota stays for a minute.
 func TestAStartIsNotRaised(t *testing.T) {
 	w := starts(t, func(*workload.Container) {})
 	for range 118 {
@@ -29,7 +30,8 @@ func TestAStartIsNotRaised(t *testing.T) {
 	}
 	s := w.status("/new")
 	if want := 110 * time.Second; s.Totals.Usage < want {
-		t.Errorf("%v of CPU time used in a minute, want more than %v: its limit is 30 s, it wants 120 s", s.Totals.Usage, want)
+		t.Errorf("%v of CPU time used in a minute, want more than %v: its limit is 30 s, it wants 120 s",
+			s.Totals.Usage, want)
 	}
 	if s.Totals.Raises != 0 || s.TooLow {
 		t.Errorf("%d raises, limit too low: %v", s.Totals.Raises, s.TooLow)
@@ -38,7 +40,8 @@ func TestAStartIsNotRaised(t *testing.T) {
 	w.wantRaised("/new", 50*ms)
 }
 
-// TestAStartOnASmallMachine: a start gets what it wants up to its cap, and of the node what others leave below the threshold.
+// TestAStartOnASmallMachine: a start gets what it wants up to its cap,
+// and of the node what others leave below the threshold.
 func TestAStartOnASmallMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		others     int
@@ -67,7 +70,8 @@ func TestAStartOnASmallMachine(t *testing.T) {
 			w.run(10 * time.Second)
 			got, node := w.kernel.Used("/new").Seconds()/10, (w.kernel.Busy()-before).Seconds()/10
 			if got < c.least || got > c.most || node > c.node {
-				t.Errorf("%.2f CPUs used, want %.2f to %.2f; %.2f in all, want %.2f at most", got, c.least, c.most, node, c.node)
+				t.Errorf("%.2f CPUs used, want %.2f to %.2f; %.2f in all, want %.2f at most", got, c.least, c.most,
+					node, c.node)
 			}
 		})
 	}
@@ -96,9 +100,9 @@ func TestAStartCostsNoRaise(t *testing.T) {
 	}
 }
 
-// TestTheBurstComesAtOnce: the first turn that finds a limit and a task sets the burst, and none before it: with a burst in
-// its place the runtime's own write of the limit fails. What wakes the loop is the kernel's word of a limit or a task that
-// was written, and the turn is taken after gather.
+// TestTheBurstComesAtOnce: the first turn that finds a limit and a task sets the burst, and none before it: with a
+// burst in its place the runtime's own write of the limit fails. What wakes the loop is the kernel's word of a limit or
+// a task that was written, and the turn is taken after gather.
 func TestTheBurstComesAtOnce(t *testing.T) {
 	for name, limitFirst := range map[string]bool{"limit first": true, "task first": false} {
 		t.Run(name, func(t *testing.T) {

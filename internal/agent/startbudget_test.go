@@ -10,9 +10,9 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestRestartsShareAStartBudget: a container that is started anew every 20 s has one start, of startupSeconds in all, and the
-// cap of other times after it: in a pod, whose containers have new names and groups, and as a plain group, whose path
-// is the same each time. So has what starts beside it in the pod.
+// TestRestartsShareAStartBudget: a container that is started anew every 20 s has one start, of startupSeconds in all,
+// and the cap of other times after it: in a pod, whose containers have new names and groups, and as a plain group,
+// whose path is the same each time. So has what starts beside it in the pod.
 func TestRestartsShareAStartBudget(t *testing.T) {
 	const cap, startCap = 1.5, 3.0 // CPUs: three and six times the limit
 	for name, c := range map[string]struct {
@@ -38,7 +38,8 @@ func TestRestartsShareAStartBudget(t *testing.T) {
 				w.run(20 * time.Second)
 				got := w.kernel.Used(container.Path).Seconds() / 20
 				if i < 3 && got < startCap-0.3 || i >= 3 && got > cap+0.1 {
-					t.Errorf("start %d: %.2f CPUs; want about %v in the first minute, then %v at most", i, got, startCap, cap)
+					t.Errorf("start %d: %.2f CPUs; want about %v in the first minute, then %v at most", i, got,
+						startCap, cap)
 				}
 				w.kernel.RemoveGroup(container.Path)
 				w.place.pods = nil

@@ -165,8 +165,10 @@ func TestHoldMeasures(t *testing.T) {
 	}
 	w.wantRaised("/lab/a", 50*ms)
 	after := w.status("/lab/a")
-	if w.agent.Status().Mode != report.Held || after.Totals.Usage-before.Totals.Usage < 4*time.Second || !after.Quota.Changed {
-		t.Errorf("mode %s, usage %v -> %v, changed %v", w.agent.Status().Mode, before.Totals.Usage, after.Totals.Usage, after.Quota.Changed)
+	if w.agent.Status().Mode != report.Held || after.Totals.Usage-before.Totals.Usage < 4*time.Second ||
+		!after.Quota.Changed {
+		t.Errorf("mode %s, usage %v -> %v, changed %v", w.agent.Status().Mode, before.Totals.Usage, after.Totals.Usage,
+			after.Quota.Changed)
 	}
 	if err := w.agent.Resume(ctx); err != nil {
 		t.Fatal(err)
@@ -207,7 +209,8 @@ func TestStatusTellsOfAHold(t *testing.T) {
 	check := func(what, reason string, since time.Time) {
 		t.Helper()
 		s := w.agent.Status()
-		if told := s.HeldSince != nil; s.HeldReason != reason || told == since.IsZero() || told && !s.HeldSince.Equal(since) {
+		if told := s.HeldSince != nil; s.HeldReason != reason || told == since.IsZero() || told &&
+			!s.HeldSince.Equal(since) {
 			t.Errorf("%s: held since %v because of %q; want %v, %q", what, s.HeldSince, s.HeldReason, since, reason)
 		}
 		w.run(time.Second)

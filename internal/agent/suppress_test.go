@@ -15,10 +15,12 @@ import (
 // suppress has offline work bounded when the node's use is above the threshold.
 func (w *world) suppress() {
 	on := true
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{
+		Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
 }
 
-// TestSuppressKeepsALimit: a group whose owner gave it less than the threshold leaves has that, and less where less is left.
+// TestSuppressKeepsALimit: a group whose owner gave it less than the threshold leaves has that,
+// and less where less is left.
 func TestSuppressKeepsALimit(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
 	w.limit("/batch", 50*ms)
@@ -39,8 +41,8 @@ func TestSuppressKeepsALimit(t *testing.T) {
 	w.want("/batch", 50*ms, 0)
 }
 
-// TestSuppressOfARaise: offline work that may burst is put back to its owner's limit before it is bounded, so that what it
-// goes back to is that, and never a raise.
+// TestSuppressOfARaise: offline work that may burst is put back to its owner's limit before it is bounded, so that what
+// it goes back to is that, and never a raise.
 func TestSuppressOfARaise(t *testing.T) {
 	w := newWorld(t)
 	w.agent.colocation.Machine = policy.Machine{Idle: true, LeastWeight: 2}
@@ -55,13 +57,15 @@ func TestSuppressOfARaise(t *testing.T) {
 	w.run(5 * time.Second)
 	w.wantRaised("/crunch", 150*ms)
 	on, threshold := true, int64(20) // which the node's guard has nothing against
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &threshold}}}.
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{
+		Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &threshold}}}.
 		Over(w.agent.Strategy), nil)
 	w.run(5 * time.Second)
 	if got := w.kernel.Bandwidth("/crunch").Quota; got >= 150*ms {
 		t.Errorf("quota %v above the threshold", got)
 	}
-	if c := w.status("/crunch"); c.Quota.Requested != c.Quota.InForce || c.Why != "quota left alone: "+string(plan.Suppressed) {
+	if c := w.status("/crunch"); c.Quota.Requested != c.Quota.InForce ||
+		c.Why != "quota left alone: "+string(plan.Suppressed) {
 		t.Errorf("%q, %+v", c.Why, c.Quota)
 	}
 	w.kernel.SetLoad("/crunch", sim.Load{})

@@ -55,7 +55,8 @@ func (c fakeTasks) NewCookie() (uint64, error)         { return 4711, c.refuse }
 func manned(t *testing.T, m strategy.Mechanism) (*world, fakeTasks) {
 	t.Helper()
 	w := colocated(t, m, "/web", "/batch")
-	c := fakeTasks{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{}, stuck: map[int]error{}}
+	c := fakeTasks{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{},
+		stuck: map[int]error{}}
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,8 @@ func (w *world) answerable() bool {
 	}
 }
 
-// TestManyThreadsKeepNoThrottleWaiting: a throttle is answered while the threads of a container are read, however many it has.
+// TestManyThreadsKeepNoThrottleWaiting: a throttle is answered while the threads of a container are read,
+// however many it has.
 func TestManyThreadsKeepNoThrottleWaiting(t *testing.T) {
 	w, c := manned(t, strategy.MechanismSlice)
 	read, answered := 0, 0
@@ -114,7 +116,8 @@ func TestManyThreadsKeepNoThrottleWaiting(t *testing.T) {
 	}
 }
 
-// TestManyCPUSetsKeepNoThrottleWaiting: nor while the groups in an offline container are read that may be bound to CPUs.
+// TestManyCPUSetsKeepNoThrottleWaiting: nor while the groups in an offline container are
+// read that may be bound to CPUs.
 func TestManyCPUSetsKeepNoThrottleWaiting(t *testing.T) {
 	w := confined(t, 2)
 	read, answered := 0, 0
@@ -165,8 +168,8 @@ func TestSlices(t *testing.T) {
 	w.wantFile("/batch/cpu.idle", "1")
 }
 
-// TestSlicesThatCannotBeRead: of a task that cannot be read nobody says that it has its slice, be it before it was set or
-// after, until it can be read.
+// TestSlicesThatCannotBeRead: of a task that cannot be read nobody says that it has its slice, be it before it was set
+// or after, until it can be read.
 func TestSlicesThatCannotBeRead(t *testing.T) {
 	w, c := manned(t, strategy.MechanismIdle)
 	w.run(2 * time.Second)
@@ -191,8 +194,8 @@ func TestSlicesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSlicesPartlyRefused: where the kernel refuses the slice of one task, that of another one is taken back all the same once
-// none is asked for, as soon as the kernel lets it.
+// TestSlicesPartlyRefused: where the kernel refuses the slice of one task, that of another one is taken back all the
+// same once none is asked for, as soon as the kernel lets it.
 func TestSlicesPartlyRefused(t *testing.T) {
 	w, c := manned(t, strategy.MechanismIdle)
 	w.run(2 * time.Second)
@@ -242,7 +245,8 @@ func TestSlicesOnAFullDisk(t *testing.T) {
 func TestSliceBesides(t *testing.T) {
 	w, c := manned(t, strategy.MechanismIdle)
 	for _, slice := range []time.Duration{3 * ms, 10 * ms, 0} {
-		w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Slice: &slice}}.Over(w.agent.Strategy), nil)
+		w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Slice: &slice}}.Over(
+			w.agent.Strategy), nil)
 		w.run(2 * time.Second)
 		if got := c.slices[w.task("/web")]; got != slice {
 			t.Errorf("slice %v, want %v", got, slice)

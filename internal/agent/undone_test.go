@@ -15,8 +15,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestUndoneIsSaid: an owner's write that inotify tells of, and after which the quota is what it was, is a problem until the
-// quota is another one. Where the limit is declared that decides.
+// TestUndoneIsSaid: an owner's write that inotify tells of, and after which the quota is what it was, is a problem
+// until the quota is another one. Where the limit is declared that decides.
 func TestUndoneIsSaid(t *testing.T) {
 	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
@@ -56,13 +56,15 @@ func TestUndoneIsSaid(t *testing.T) {
 	count("written again", 1)
 }
 
-// TestRefillableAreNamed: the groups that may be refilled are named as they are subscribed to, before the first refill, and those
-// whose limit is declared apart. A group with the policy none is not named, nor is any where nothing is refilled.
+// TestRefillableAreNamed: the groups that may be refilled are named as they are subscribed to, before the first refill,
+// and those whose limit is declared apart. A group with the policy none is not named,
+// nor is any where nothing is refilled.
 func TestRefillableAreNamed(t *testing.T) {
 	for _, refill := range []bool{true, false} {
 		w, _ := subscribed(t, refill)
 		w.agent.Strategy.LoadLinePercent = 50 // subscribes to /c too
-		a, b, c := w.container("/a", 50*ms, sim.Load{}), w.container("/b", 50*ms, sim.Load{}), w.container("/c", 50*ms, sim.Load{})
+		a, b, c := w.container("/a", 50*ms, sim.Load{}), w.container("/b", 50*ms, sim.Load{}), w.container("/c", 50*ms,
+			sim.Load{})
 		b.Declared = &workload.Declared{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}
 		c.Strategy.Policy = strategy.None
 		for _, x := range []workload.Container{a, b, c} {
@@ -81,8 +83,8 @@ func TestRefillableAreNamed(t *testing.T) {
 	}
 }
 
-// TestUndoneByDeclaration: a declared limit that is not in force is written in its owner's place; where a refill was made as
-// it was declared, the write counts as undone.
+// TestUndoneByDeclaration: a declared limit that is not in force is written in its owner's place; where a refill was
+// made as it was declared, the write counts as undone.
 func TestUndoneByDeclaration(t *testing.T) {
 	for p, undone := range map[strategy.Policy]int64{strategy.CFSQuotaBurstOnly: 1, strategy.CPUBurstOnly: 0} {
 		t.Run(string(p), func(t *testing.T) {

@@ -45,8 +45,9 @@ func worldOf(t testing.TB, cpus int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, kernel: k, tree: tree, place: &place{wake: make(chan struct{}, 1)}, host: &host{kernel: k}, lever: &lever{},
-		disk: journal.NewMemory()}
+	w := &world{t: t, kernel: k, tree: tree, place: &place{wake: make(chan struct{}, 1)}, host: &host{kernel: k},
+		lever: &lever{},
+		disk:  journal.NewMemory()}
 	j, err := journal.OpenDisk(w.disk, "boot", k.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -54,8 +55,10 @@ func worldOf(t testing.TB, cpus int) *world {
 	writer := apply.New(tree, j, k.Now)
 	writer.Sleep = func(time.Duration) {}
 	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
-		Pauses: pauses.New(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
-		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0", Kernel: "sim"})
+		Pauses: pauses.New(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler),
+		Rules: policy.Rules{Burst: true, Nested: true},
+		Strategy: strategy.Node{Strategy: strategy.Strategy{
+			SharePoolThresholdPercent: 100}}, Version: "1.0", Kernel: "sim"})
 	return w
 }
 
@@ -157,7 +160,8 @@ func (w *world) status(path string) report.Container {
 func (w *world) booked(path string) report.Totals {
 	w.t.Helper()
 	none := func(*record.Group) (t report.Throttles, told bool) { return t, false }
-	for _, c := range w.agent.record.Containers(nil, w.kernel.Now(), none, func(*record.Group) (t report.Throttles) { return t }) {
+	for _, c := range w.agent.record.Containers(nil, w.kernel.Now(), none,
+		func(*record.Group) (t report.Throttles) { return t }) {
 		if c.Cgroup == path {
 			return c.Totals
 		}

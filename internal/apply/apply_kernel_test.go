@@ -276,7 +276,8 @@ func victim() error {
 }
 
 // randomChange raises or lowers, or puts back; the kernel refuses some of what comes out.
-func randomChange(tree *cgroup.Tree, j *journal.Journal, rnd *rand.Rand, group string, knob plan.Knob) (plan.Change, error) {
+func randomChange(tree *cgroup.Tree, j *journal.Journal, rnd *rand.Rand, group string, knob plan.Knob) (plan.Change,
+	error) {
 	inode, err := tree.Inode(group)
 	if err != nil {
 		return plan.Change{}, err
@@ -357,7 +358,8 @@ func (p *realPod) killed(state string, seed int, after time.Duration) {
 	time.Sleep(after)
 	killErr := cmd.Process.Kill()
 	waitErr := cmd.Wait()
-	if err != nil || line != "ready\n" || killErr != nil || waitErr == nil || !strings.Contains(waitErr.Error(), "killed") {
+	if err != nil || line != "ready\n" || killErr != nil || waitErr == nil ||
+		!strings.Contains(waitErr.Error(), "killed") {
 		p.t.Fatalf("the child said %q, %v; kill: %v; end: %v", line, err, killErr, waitErr)
 	}
 }

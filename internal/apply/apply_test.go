@@ -131,8 +131,10 @@ func TestRefused(t *testing.T) {
 	}{
 		{"quota under burst", "/pod/b", plan.Quota, "10ms", v2, "burst 20ms above quota 10ms"},
 		{"burst over quota", "/pod/a", plan.Burst, "50.001ms", v1, "burst 50.001ms above quota 50ms"},
-		{"quota over parent's", "/pod/a", plan.Quota, "150ms", v1, "above the quota of the parent /pod, 100ms each 100ms"},
-		{"quota over grandparent's", "/pod/open/x", plan.Quota, "150ms", v1, "above the quota of the parent /pod, 100ms each 100ms"},
+		{"quota over parent's", "/pod/a", plan.Quota, "150ms", v1,
+			"above the quota of the parent /pod, 100ms each 100ms"},
+		{"quota over grandparent's", "/pod/open/x", plan.Quota, "150ms", v1,
+			"above the quota of the parent /pod, 100ms each 100ms"},
 		{"quota under child's", "/pod", plan.Quota, "30ms", v1, "below the quota of the child /pod/a, 50ms each 100ms"},
 		{"quota under the least", "/pod/a", plan.Quota, "999us", v1, "quota 999\u00b5s below the least, 1ms"},
 		{"no burst", "/pod/a", plan.Burst, "1ms", sim.Config{Version: 2}, "5.14"},
@@ -169,7 +171,8 @@ func TestRefused(t *testing.T) {
 
 func TestRefusedForWantOfRights(t *testing.T) {
 	n := newNode(t, v2)
-	for errno, want := range map[syscall.Errno]string{syscall.EACCES: "CAP_DAC_OVERRIDE", syscall.EPERM: "run as root", syscall.EROFS: "mount them writable"} {
+	for errno, want := range map[syscall.Errno]string{syscall.EACCES: "CAP_DAC_OVERRIDE", syscall.EPERM: "run as root",
+		syscall.EROFS: "mount them writable"} {
 		n.k.Fault = func(op, _ string, _ []byte) error {
 			if op == "write" {
 				return errno
@@ -368,8 +371,8 @@ func TestNoJournalNoWrite(t *testing.T) {
 	}
 }
 
-// TestLoweringsWithoutAJournal: a value of ours goes all the way back, which the journal need not be told; whatever else a
-// lowering starts from stays.
+// TestLoweringsWithoutAJournal: a value of ours goes all the way back, which the journal need not be told; whatever
+// else a lowering starts from stays.
 func TestLoweringsWithoutAJournal(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		for _, c := range []struct {

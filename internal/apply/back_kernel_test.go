@@ -41,12 +41,14 @@ func TestKernelBurstComesBack(t *testing.T) {
 		c := p.change(p.a, plan.Burst, plan.Time(30*ms))
 		w.Do([]plan.Change{c})
 		w.TryRestore(nil)
-		turn.Lock()                                            // no write is under way
-		back += len(w.RestoreAgain()) + len(w.TryRestore(nil)) // the latter where it was refused: it came back each time
+		turn.Lock() // no write is under way
+		// the latter where it was refused: it came back each time
+		back += len(w.RestoreAgain()) + len(w.TryRestore(nil))
 		held, err := Read(p.tree, p.a.Path, plan.Burst)
 		p.must(err)
 		if held != c.From || len(j.Entries()) > 0 {
-			t.Errorf("round %d: the burst is %s, it was %s; %d entries are left", rounds, held, c.From, len(j.Entries()))
+			t.Errorf("round %d: the burst is %s, it was %s; %d entries are left", rounds, held, c.From,
+				len(j.Entries()))
 		}
 		turn.Unlock()
 	}

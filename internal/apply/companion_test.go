@@ -56,7 +56,8 @@ func TestMendFails(t *testing.T) {
 		return nil
 	}
 	r := n.do(n.change("/pod/b", plan.Quota, "80ms"), plan.Applied)
-	if r.InForce != "80ms" || !strings.Contains(r.Err, "input/output error") || n.held("/pod/b", plan.Burst) != "20\u00b5s" {
+	if r.InForce != "80ms" || !strings.Contains(r.Err, "input/output error") ||
+		n.held("/pod/b", plan.Burst) != "20\u00b5s" {
 		t.Errorf("%+v, burst %s", r, n.held("/pod/b", plan.Burst))
 	}
 	n.wantOutcomes(n.w.Restore(nil, false), "/pod/b burst applied 20ms", "/pod/b quota applied 50ms")

@@ -73,8 +73,8 @@ func TestCPUs(t *testing.T) {
 	n.wantIdempotent()
 }
 
-// TestCPUsNoneAgain: a group had no list of CPUs, and the kernel does not take that back while tasks are in it. It has all
-// CPUs then, those too that come online later, where it is known which may.
+// TestCPUsNoneAgain: a group had no list of CPUs, and the kernel does not take that back while tasks are in it. It has
+// all CPUs then, those too that come online later, where it is known which may.
 func TestCPUsNoneAgain(t *testing.T) {
 	for possible, want := range map[string]string{"": "0-3", "0-7": "0-7"} {
 		machine := v2
@@ -121,8 +121,8 @@ func TestCPUsLost(t *testing.T) {
 	}
 }
 
-// handing adds the root's cgroup.subtree_control, which package sim has not. To hand the controller on no more unbinds all
-// groups.
+// handing adds the root's cgroup.subtree_control, which package sim has not. To hand the controller on no more unbinds
+// all groups.
 type handing struct {
 	*sim.Kernel
 	on *bool
@@ -148,8 +148,8 @@ func (f handing) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// TestHandedOnAndUsed: the cpuset controller stays handed on where another program has bound a group meanwhile, and else is not
-// any more, though a group holds a list of ours or of all CPUs.
+// TestHandedOnAndUsed: the cpuset controller stays handed on where another program has bound a group meanwhile, and
+// else is not any more, though a group holds a list of ours or of all CPUs.
 func TestHandedOnAndUsed(t *testing.T) {
 	machine := v2
 	machine.CPUSets, machine.CPUs, machine.InheritsAgain = true, 4, true
@@ -185,8 +185,8 @@ func (n *node) confine(cpus plan.Value) {
 	}
 }
 
-// TestHeirs: whatever happens at a restore's writes, a group that copied its parent's CPUs while they were ours gets all
-// that its parent gets.
+// TestHeirs: whatever happens at a restore's writes, a group that copied its parent's CPUs while they were ours gets
+// all that its parent gets.
 func TestHeirs(t *testing.T) {
 	machine := v1
 	machine.CPUSets, machine.CPUs = true, 4

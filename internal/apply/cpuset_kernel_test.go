@@ -16,7 +16,8 @@ import (
 )
 
 // TestKernelNoCPUsAgain: before 7.0 a group with tasks does not take an empty list back, and has all CPUs after a
-// restore, those too that come online after it. From 7.0 on, with cgroup v2, it takes the empty list and inherits again.
+// restore, those too that come online after it. From 7.0 on, with cgroup v2,
+// it takes the empty list and inherits again.
 func TestKernelNoCPUsAgain(t *testing.T) {
 	g := cgrouptest.New(t)
 	g.Bindable()
@@ -30,8 +31,9 @@ func TestKernelNoCPUsAgain(t *testing.T) {
 	p.must(err)
 	inode, err := p.tree.CPUSetInode(g.Path)
 	p.must(err)
-	p.wantOutcomes(w.Do([]plan.Change{{Cgroup: workload.ID{Path: g.Path, Inode: inode}, Knob: plan.CPUs, From: plan.Value(before.String()),
-		To: "0", Why: "test"}}), plan.Applied)
+	p.wantOutcomes(w.Do([]plan.Change{{Cgroup: workload.ID{Path: g.Path, Inode: inode}, Knob: plan.CPUs,
+		From: plan.Value(before.String()),
+		To:   "0", Why: "test"}}), plan.Applied)
 	takes := p.tree.Version() == cgroup.V2 && cgrouptest.AtLeast(cgrouptest.Release(t), "7.0")
 	switch err := p.tree.SetCPUs(g.Path, cpu.Set{}); {
 	case takes:

@@ -70,7 +70,8 @@ func (n *node) inject(m mishap, at int) (writes func() int) {
 		if op != "write" {
 			return nil
 		}
-		if held, err := n.k.ReadFile(name); err == nil && strings.TrimSpace(string(held)) == strings.TrimSpace(string(data)) {
+		if held, err := n.k.ReadFile(name); err == nil &&
+			strings.TrimSpace(string(held)) == strings.TrimSpace(string(data)) {
 			n.t.Errorf("%s: %q is written to %s, which holds it", m.name, data, name)
 		}
 		if count++; count != at {
@@ -109,7 +110,8 @@ func (n *node) locate(name string) (string, plan.Knob) {
 // turns is what a lively agent might do. An empty value is a change back.
 func turns() [][]plan.Change {
 	at := func(group string, knob plan.Knob, to plan.Value) plan.Change {
-		return plan.Change{Cgroup: workload.ID{Path: group}, Knob: knob, To: to, Min: "1ms", Max: "300ms", Restore: to == ""}
+		return plan.Change{Cgroup: workload.ID{Path: group}, Knob: knob, To: to, Min: "1ms", Max: "300ms",
+			Restore: to == ""}
 	}
 	return [][]plan.Change{
 		{at("/pod", plan.Burst, "90ms"), at("/pod/a", plan.Burst, "50ms"), at("/pod/b", plan.Burst, "40ms")},

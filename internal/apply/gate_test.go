@@ -16,8 +16,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// identities is a fake of a kernel with Group Identity, as it is recorded: it refuses an identity while that is switched
-// off. Its files are those of the groups and the switch in one.
+// identities is a fake of a kernel with Group Identity, as it is recorded: it refuses an identity while that is
+// switched off. Its files are those of the groups and the switch in one.
 type identities map[string]string
 
 const switchFile = "sched_group_identity_enabled"
@@ -47,7 +47,8 @@ func (f identities) Inode(name string) (uint64, error) { return uint64(len(name)
 // TestGate: Group Identity is switched on before the first identity is written, and off after the last one is put back,
 // by the agent and after a crash.
 func TestGate(t *testing.T) {
-	k := identities{"cpu/cpu.shares": "1024", "cpu/web/cpu.bvt_warp_ns": "0", "cpu/batch/cpu.bvt_warp_ns": "0", switchFile: "0"}
+	k := identities{"cpu/cpu.shares": "1024", "cpu/web/cpu.bvt_warp_ns": "0", "cpu/batch/cpu.bvt_warp_ns": "0",
+		switchFile: "0"}
 	before := fmt.Sprint(k)
 	tree, err := cgroup.Detect(k)
 	if err != nil {
@@ -56,7 +57,8 @@ func TestGate(t *testing.T) {
 	tree.WithSysctls(k)
 	change := func(group string, knob plan.Knob, from, to plan.Value, restore bool) plan.Change {
 		inode, _ := tree.Inode(group)
-		return plan.Change{Cgroup: workload.ID{Path: group, Inode: inode}, Knob: knob, From: from, To: to, Restore: restore}
+		return plan.Change{Cgroup: workload.ID{Path: group, Inode: inode}, Knob: knob, From: from, To: to,
+			Restore: restore}
 	}
 	clock, disk := sim.New(v1), journal.NewMemory()
 	for _, crash := range []bool{false, true} {
@@ -65,9 +67,11 @@ func TestGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := New(tree, j, clock.Now)
-		results := w.Do([]plan.Change{change("/web", plan.Identity, "0", "2", false), change("/batch", plan.Identity, "0", "-1", false),
+		results := w.Do([]plan.Change{change("/web", plan.Identity, "0", "2", false),
+			change("/batch", plan.Identity, "0", "-1", false),
 			change("/", plan.IdentitySysctl, "0", "1", false)})
-		want := identities{"cpu/cpu.shares": "1024", "cpu/web/cpu.bvt_warp_ns": "2", "cpu/batch/cpu.bvt_warp_ns": "-1", switchFile: "1"}
+		want := identities{"cpu/cpu.shares": "1024", "cpu/web/cpu.bvt_warp_ns": "2", "cpu/batch/cpu.bvt_warp_ns": "-1",
+			switchFile: "1"}
 		if diff := cmp.Diff(want, k); diff != "" {
 			t.Fatalf("-want +got\n%s%+v", diff, results)
 		}
@@ -78,7 +82,8 @@ func TestGate(t *testing.T) {
 			}
 			results = New(tree, again, clock.Now).Restore(nil, false)
 		} else {
-			results = w.Do([]plan.Change{change("/", plan.IdentitySysctl, "1", "0", true), change("/web", plan.Identity, "2", "0", true),
+			results = w.Do([]plan.Change{change("/", plan.IdentitySysctl, "1", "0", true),
+				change("/web", plan.Identity, "2", "0", true),
 				change("/batch", plan.Identity, "-1", "0", true)})
 		}
 		if after := fmt.Sprint(k); after != before {

@@ -92,7 +92,8 @@ func (n *node) id(group string) workload.ID {
 // change is decided upon what stands in the file now.
 func (n *node) change(group string, knob plan.Knob, to plan.Value) plan.Change {
 	n.t.Helper()
-	return plan.Change{Cgroup: n.id(group), Knob: knob, From: n.held(group, knob), To: to, Min: "1ms", Max: "300ms", Why: "test"}
+	return plan.Change{Cgroup: n.id(group), Knob: knob, From: n.held(group, knob), To: to, Min: "1ms", Max: "300ms",
+		Why: "test"}
 }
 
 func (n *node) held(group string, knob plan.Knob) plan.Value {

@@ -254,7 +254,8 @@ func TestOtherRefusalsAreNotWaitedFor(t *testing.T) {
 func TestRestoreTo(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		id := n.id("/pod/a")
-		if r := n.w.RestoreTo(id, plan.Quota, "30000us", "declared"); r.Outcome != plan.Applied || r.InForce != "30ms" ||
+		if r := n.w.RestoreTo(id, plan.Quota, "30000us", "declared"); r.Outcome != plan.Applied ||
+			r.InForce != "30ms" ||
 			r.Change.Why != "declared" {
 			t.Errorf("%+v", r)
 		}

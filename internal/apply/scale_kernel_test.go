@@ -20,8 +20,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestKernelScales: the kernel doubles period, quota and burst of a group whose period timer is late in four turns of its
-// loop, and a restore after a crash keeps the owner's share of a CPU.
+// TestKernelScales: the kernel doubles period, quota and burst of a group whose period timer is late in four turns of
+// its loop, and a restore after a crash keeps the owner's share of a CPU.
 func TestKernelScales(t *testing.T) {
 	g := cgrouptest.New(t)
 	tree := g.Tree()
@@ -46,7 +46,8 @@ func TestKernelScales(t *testing.T) {
 		}
 		return New(tree, j, time.Now)
 	}
-	changes := []plan.Change{{Cgroup: workload.ID{Path: g.Path, Inode: inode}, Knob: plan.Quota, From: "1ms", To: "1.5ms"}}
+	changes := []plan.Change{{Cgroup: workload.ID{Path: g.Path, Inode: inode}, Knob: plan.Quota, From: "1ms",
+		To: "1.5ms"}}
 	want := []cpu.Bandwidth{{Quota: 3 * ms, Period: 2 * ms}, {Quota: 2 * ms, Period: 2 * ms}}
 	if canBurst(tree, g.Path) {
 		changes = append(changes, plan.Change{Cgroup: changes[0].Cgroup, Knob: plan.Burst, From: "0s", To: "1ms"})
@@ -78,11 +79,12 @@ func TestKernelScales(t *testing.T) {
 	}
 }
 
-// delayTimers has the kernel take longer than a period for each turn of the loop in sched_cfs_period_timer, for every group
-// with this period, until the test ends.
+// delayTimers has the kernel take longer than a period for each turn of the loop in sched_cfs_period_timer, for every
+// group with this period, until the test ends.
 func delayTimers(t *testing.T, period time.Duration) {
 	t.Helper()
-	const turns, size = 4000, 16 << 10 // the verifier follows each turn, so that one has to take long: it copies that much
+	// the verifier follows each turn, so that one has to take long: it copies that much
+	const turns, size = 4000, 16 << 10
 	if err := rlimit.RemoveMemlock(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +93,9 @@ func delayTimers(t *testing.T, period time.Duration) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "delay_timers", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry,
-		AttachTo: "hrtimer_forward", License: "GPL", Instructions: asm.Instructions{
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "delay_timers", Type: ebpf.Tracing,
+		AttachType: ebpf.AttachTraceFEntry,
+		AttachTo:   "hrtimer_forward", License: "GPL", Instructions: asm.Instructions{
 			asm.LoadMem(asm.R6, asm.R1, 16, asm.DWord), // the interval
 			asm.JNE.Imm(asm.R6, int32(period), "end"),
 			asm.StoreImm(asm.RFP, -4, 0, asm.Word),

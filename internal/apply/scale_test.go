@@ -97,8 +97,8 @@ func TestScaledAsItIsWritten(t *testing.T) {
 	})
 }
 
-// TestRestoreScaledMeanwhile: the kernel scales our values after they were examined, or a restored one before it is read
-// back; the owner's share of a CPU is restored all the same, and nothing of ours is left.
+// TestRestoreScaledMeanwhile: the kernel scales our values after they were examined, or a restored one before it is
+// read back; the owner's share of a CPU is restored all the same, and nothing of ours is left.
 func TestRestoreScaledMeanwhile(t *testing.T) {
 	burst := func(op, _ string) bool { return op == "write" }
 	quota := func(op, name string) bool {
@@ -108,7 +108,8 @@ func TestRestoreScaledMeanwhile(t *testing.T) {
 		after    func(op, name string) bool
 		declared plan.Value
 		want     time.Duration
-	}{"examined": {burst, "", 16 * ms}, "examined, declared": {burst, "10ms", 20 * ms}, "written": {quota, "", 16 * ms}} {
+	}{"examined": {burst, "", 16 * ms}, "examined, declared": {burst, "10ms", 20 * ms},
+		"written": {quota, "", 16 * ms}} {
 		each(t, func(t *testing.T, n *node) {
 			scaledNode(t, n)
 			if c.declared != "" {
@@ -145,8 +146,8 @@ func (n *node) entry(group string) journal.Entry {
 	return e
 }
 
-// TestRestoreOneScaled: a file that is restored by itself, and that the kernel scales once it was examined, is restored in the
-// same call, without waiting.
+// TestRestoreOneScaled: a file that is restored by itself, and that the kernel scales once it was examined, is restored
+// in the same call, without waiting.
 func TestRestoreOneScaled(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		scaledNode(t, n)

@@ -22,8 +22,8 @@ type shielded struct {
 	bound *cgrouptest.Process
 }
 
-// TestKernelShield: free tasks are moved and confined, one that is bound stays; after a crash, with and without a journal,
-// all are in the root and may run where they could.
+// TestKernelShield: free tasks are moved and confined, one that is bound stays; after a crash, with and without a
+// journal, all are in the root and may run where they could.
 func TestKernelShield(t *testing.T) {
 	for name, keep := range map[string]bool{"journal": true, "no journal": false} {
 		t.Run(name, func(t *testing.T) { testShield(t, keep) })
@@ -33,7 +33,8 @@ func TestKernelShield(t *testing.T) {
 func testShield(t *testing.T, keep bool) {
 	g := cgrouptest.New(t)
 	g.Bindable()
-	s := shielded{realPod: &realPod{t: t, pod: g, tree: g.Tree()}, free: []*cgrouptest.Process{g.Idle(), g.Idle()}, bound: g.Idle()}
+	s := shielded{realPod: &realPod{t: t, pod: g, tree: g.Tree()}, free: []*cgrouptest.Process{g.Idle(), g.Idle()},
+		bound: g.Idle()}
 	w := s.shielder(t.TempDir())
 	if s.tree.Version() == cgroup.V2 {
 		if _, err := w.Shield(); err == nil {
@@ -54,9 +55,11 @@ func testShield(t *testing.T, keep bool) {
 	}
 	inode, err := s.tree.CPUSetInode(made.Group)
 	s.must(err)
-	s.wantOutcomes(w.Do([]plan.Change{{Cgroup: workload.ID{Path: made.Group, Inode: inode}, Knob: plan.CPUs, From: plan.Value(before), To: "0"}}), plan.Applied)
+	s.wantOutcomes(w.Do([]plan.Change{{Cgroup: workload.ID{Path: made.Group, Inode: inode}, Knob: plan.CPUs,
+		From: plan.Value(before), To: "0"}}), plan.Applied)
 	late := g.Idle()
-	if again, err := w.Shield(); err != nil || again.New || again.Tasks != 3 || s.affinity(late) != "0" || s.affinity(s.free[0]) != "0" {
+	if again, err := w.Shield(); err != nil || again.New || again.Tasks != 3 || s.affinity(late) != "0" ||
+		s.affinity(s.free[0]) != "0" {
 		t.Errorf("%+v (%v); they may run on %s and %s", again, err, s.affinity(late), s.affinity(s.free[0]))
 	}
 	late.Stop()

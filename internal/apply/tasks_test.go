@@ -83,11 +83,13 @@ func (c crowd) ReadFile(name string) ([]byte, error) {
 	return []byte(c.tasks["/"+path.Dir(name)]), nil
 }
 
-// tasked is a node with tasks: 1 and 2 in /pod/a, 3 in /pod/b, 4 in /free; 5 is of another class, 6 has a slice of its own.
+// tasked is a node with tasks: 1 and 2 in /pod/a, 3 in /pod/b, 4 in /free; 5 is of another class,
+// 6 has a slice of its own.
 func tasked(t *testing.T) (*node, *fakeTasks, map[string]string) {
 	t.Helper()
 	n := newNode(t, v2)
-	f := &fakeTasks{base: 1400 * time.Microsecond, slices: map[int]time.Duration{1: 0, 2: 0, 3: 0, 4: 0, 5: -1, 6: 20 * ms},
+	f := &fakeTasks{base: 1400 * time.Microsecond,
+		slices:  map[int]time.Duration{1: 0, 2: 0, 3: 0, 4: 0, 5: -1, 6: 20 * ms},
 		cookies: map[int]uint64{6: 99}, refuses: map[int]error{}}
 	tasks := map[string]string{"/pod/a": "1\n2\n7\n", "/pod/b": "3\n5\n6\n", "/free": "4\n"} // 7 has ended meanwhile
 	var err error
@@ -166,7 +168,8 @@ func TestTasksMadeMeanwhile(t *testing.T) {
 func TestTasksRefused(t *testing.T) {
 	n, f, _ := tasked(t)
 	f.refuses[2] = syscall.EPERM
-	if r := n.do(n.slice("/pod", "3ms"), plan.Refused); !strings.Contains(r.Err, "2 tasks set") || !strings.Contains(r.Err, "CAP_SYS_NICE") {
+	if r := n.do(n.slice("/pod", "3ms"), plan.Refused); !strings.Contains(r.Err, "2 tasks set") ||
+		!strings.Contains(r.Err, "CAP_SYS_NICE") {
 		t.Errorf("%q", r.Err)
 	}
 	if f.slices[1] != 3*ms || f.slices[3] != 3*ms {

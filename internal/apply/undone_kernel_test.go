@@ -116,7 +116,8 @@ func (r *race) loop(stop <-chan struct{}) {
 	}
 }
 
-// own writes the quota as its owner for a while, and counts the writes that were undone: found 0.3 ms later, and in all.
+// own writes the quota as its owner for a while, and counts the writes that were undone: found 0.3 ms later,
+// and in all.
 func (r *race) own(flags int) (writes int, soon, lost int64) {
 	o, most := newOwner(r.t, r.pod.a), 6*time.Second
 	if r.turns {
@@ -170,7 +171,8 @@ func TestKernelUndone(t *testing.T) {
 			<-stopped
 			r.look()
 			reported := r.reported.Load()
-			t.Logf("%d writes, %d undone (%d within 0.3 ms), %d reported, %d refills", writes, lost, soon, reported, r.rounds.Load())
+			t.Logf("%d writes, %d undone (%d within 0.3 ms), %d reported, %d refills", writes, lost, soon, reported,
+				r.rounds.Load())
 			if reported != lost || c.turns && lost > 0 {
 				t.Errorf("%d were undone, %d reported", lost, reported)
 			}
@@ -193,7 +195,8 @@ func TestKernelUndoneAtTheFirstRefill(t *testing.T) {
 		go func() { defer close(wrote); ready.Store(true); o.write(want, os.O_TRUNC) }()
 		for !ready.Load() {
 		}
-		for begin, wait := time.Now(), time.Duration(random.IntN(int(ms/5))); time.Since(begin) < wait; { // the refill is to meet the write
+		// the refill is to meet the write
+		for begin, wait := time.Now(), time.Duration(random.IntN(int(ms/5))); time.Since(begin) < wait; {
 		}
 		r.w.Do([]plan.Change{r.refill})
 		<-wrote

@@ -22,15 +22,18 @@ func TestJudgeQuota(t *testing.T) {
 		quiet    bool // no refill of late
 		readings []reading
 	}{
-		"nobody writes":                        {false, []reading{{0, "50ms", false}, {0, "50ms", false}}},
-		"a write":                              {false, []reading{{1, "60ms", false}, {0, "60ms", false}}},
-		"a write that was undone":              {false, []reading{{1, "50ms", true}, {0, "50ms", false}}},
-		"told of late":                         {false, []reading{{0, "50ms", false}, {1, "50ms", true}}},
-		"a write that is told of late":         {false, []reading{{0, "60ms", false}, {1, "60ms", false}, {1, "60ms", true}}},
-		"two, the first is told of late":       {false, []reading{{0, "60ms", false}, {1, "70ms", false}, {1, "70ms", false}, {1, "70ms", true}}},
-		"two at once, the second stands":       {false, []reading{{2, "60ms", false}, {0, "60ms", false}}},
-		"there was no refill":                  {true, []reading{{1, "50ms", false}, {1, "60ms", false}}},
-		"one undone, and one that is not":      {false, []reading{{1, "50ms", true}, {1, "60ms", false}, {1, "60ms", true}}},
+		"nobody writes":           {false, []reading{{0, "50ms", false}, {0, "50ms", false}}},
+		"a write":                 {false, []reading{{1, "60ms", false}, {0, "60ms", false}}},
+		"a write that was undone": {false, []reading{{1, "50ms", true}, {0, "50ms", false}}},
+		"told of late":            {false, []reading{{0, "50ms", false}, {1, "50ms", true}}},
+		"a write that is told of late": {false,
+			[]reading{{0, "60ms", false}, {1, "60ms", false}, {1, "60ms", true}}},
+		"two, the first is told of late": {false,
+			[]reading{{0, "60ms", false}, {1, "70ms", false}, {1, "70ms", false}, {1, "70ms", true}}},
+		"two at once, the second stands": {false, []reading{{2, "60ms", false}, {0, "60ms", false}}},
+		"there was no refill":            {true, []reading{{1, "50ms", false}, {1, "60ms", false}}},
+		"one undone, and one that is not": {false,
+			[]reading{{1, "50ms", true}, {1, "60ms", false}, {1, "60ms", true}}},
 		"told of late, and the next is undone": {false, []reading{{0, "60ms", false}, {2, "60ms", true}}},
 	} {
 		g := &quota{held: "50ms", racing: !c.quiet}
@@ -63,8 +66,8 @@ func (n *notifier) Writes() (map[string]int, bool) {
 	return counts, lost
 }
 
-// TestUndone: a write that is told of beside a refill and leaves the quota as it was is reported, once; one long after it, one
-// of our own, and one beside lost news are not.
+// TestUndone: a write that is told of beside a refill and leaves the quota as it was is reported, once; one long after
+// it, one of our own, and one beside lost news are not.
 func TestUndone(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		told := &notifier{watched: map[string]bool{}}
@@ -107,8 +110,8 @@ func TestUndone(t *testing.T) {
 	})
 }
 
-// TestUndoneAtTheFirstRefill: a write that the first refill of a group undoes is reported where the group was expected to be
-// refilled. A group that is expected no more is watched no more.
+// TestUndoneAtTheFirstRefill: a write that the first refill of a group undoes is reported where the group was expected
+// to be refilled. A group that is expected no more is watched no more.
 func TestUndoneAtTheFirstRefill(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		told := &notifier{watched: map[string]bool{}}
@@ -118,7 +121,8 @@ func TestUndoneAtTheFirstRefill(t *testing.T) {
 		n.w.ExpectRefills([]workload.ID{n.id("/pod/a"), n.id("/free"), gone}, []workload.ID{n.id("/pod")})
 		want := func(watched ...string) {
 			t.Helper()
-			if got := slices.Sorted(maps.Keys(told.watched)); !slices.Equal(got, watched) || len(n.w.quotas.groups) != len(watched) {
+			if got := slices.Sorted(maps.Keys(told.watched)); !slices.Equal(got, watched) ||
+				len(n.w.quotas.groups) != len(watched) {
 				t.Errorf("%d groups, watched %q, want %q", len(n.w.quotas.groups), got, watched)
 			}
 		}
@@ -135,7 +139,8 @@ func TestUndoneAtTheFirstRefill(t *testing.T) {
 	})
 }
 
-// TestDeclaredAfterAll: a group whose limit is declared late is watched until then. One that was refilled stays watched.
+// TestDeclaredAfterAll: a group whose limit is declared late is watched until then.
+// One that was refilled stays watched.
 func TestDeclaredAfterAll(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		told := &notifier{watched: map[string]bool{}}
@@ -152,8 +157,8 @@ func TestDeclaredAfterAll(t *testing.T) {
 	})
 }
 
-// TestFewAreWatchedAtOnce: of many groups that are expected to be refilled some are watched in each turn, and no more than there
-// is room for. A refilled group takes the place of one that was not refilled.
+// TestFewAreWatchedAtOnce: of many groups that are expected to be refilled some are watched in each turn, and no more
+// than there is room for. A refilled group takes the place of one that was not refilled.
 func TestFewAreWatchedAtOnce(t *testing.T) {
 	n, told := newNode(t, v2), &notifier{watched: map[string]bool{}}
 	n.w.Watching(told)
@@ -175,7 +180,8 @@ func TestFewAreWatchedAtOnce(t *testing.T) {
 	for _, group := range []string{ids[0].Path, ids[maxWatched].Path, ids[maxWatched+1].Path} {
 		n.do(n.refill(group), plan.Applied)
 	}
-	if len(told.watched) != maxWatched || !told.watched[ids[0].Path] || !told.watched[ids[maxWatched].Path] || !told.watched[ids[maxWatched+1].Path] {
+	if len(told.watched) != maxWatched || !told.watched[ids[0].Path] || !told.watched[ids[maxWatched].Path] ||
+		!told.watched[ids[maxWatched+1].Path] {
 		t.Errorf("%d are watched, and not all that were refilled", len(told.watched))
 	}
 }
@@ -190,7 +196,8 @@ func TestWatchedAreBounded(t *testing.T) {
 	for i := range maxWatched + 3 {
 		q.watch(id(i), time.Unix(int64(i), 0))
 	}
-	if len(q.groups) != maxWatched || len(told.watched) != maxWatched || told.watched[id(2).Path] || !told.watched[id(3).Path] {
+	if len(q.groups) != maxWatched || len(told.watched) != maxWatched || told.watched[id(2).Path] ||
+		!told.watched[id(3).Path] {
 		t.Errorf("%d groups, %d watched", len(q.groups), len(told.watched))
 	}
 }

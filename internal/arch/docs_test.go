@@ -25,10 +25,12 @@ func TestProseIsWrapped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := regexp.MustCompile("(?s)```.*?```|<!-- (\\w+): begin -->.*?<!-- \\w+: end -->").ReplaceAllString(string(data), "")
+		text := regexp.MustCompile("(?s)```.*?```|<!-- (\\w+): begin -->.*?<!-- \\w+: end -->").ReplaceAllString(
+			string(data), "")
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
-			breaks := strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "|") &&
+			breaks := strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "    ") &&
+				!strings.HasPrefix(line, "|") &&
 				!strings.HasPrefix(line, "![")
 			if n := utf8.RuneCountInString(line); breaks && n > longestProse {
 				t.Errorf("%s: a line has %d characters, more than %d: %.60s...", file, n, longestProse, line)
@@ -58,7 +60,8 @@ func TestTableCellsAreShort(t *testing.T) {
 		rows, long := longCells(string(data))
 		tables += rows
 		for _, cell := range long {
-			t.Errorf("%s: a cell has %d characters, more than %d: %.60s...", file, utf8.RuneCountInString(cell), longestCell, cell)
+			t.Errorf("%s: a cell has %d characters, more than %d: %.60s...", file, utf8.RuneCountInString(cell),
+				longestCell, cell)
 		}
 	}
 	if tables < 100 {

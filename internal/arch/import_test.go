@@ -17,7 +17,8 @@ func TestImports(t *testing.T) {
 		}
 		r, ok := table[p.dir]
 		if !ok {
-			t.Errorf("%s: not in the import table (internal/arch/table_test.go): a new package needs one deliberate line", p.dir)
+			t.Errorf("%s: not in the import table (internal/arch/table_test.go): a new package needs one "+
+				"deliberate line", p.dir)
 			continue
 		}
 		delete(table, p.dir)
@@ -92,7 +93,8 @@ func checkClock(s source, names map[string]string) []string {
 		}
 		x, ok := sel.X.(*ast.Ident)
 		if ok && x.Obj == nil && slices.Contains(banned[names[x.Name]], sel.Sel.Name) {
-			bad = append(bad, fmt.Sprintf("line %d: is pure and may not use %s.%s: make it an argument", s.line(n), x.Name, sel.Sel.Name))
+			bad = append(bad, fmt.Sprintf("line %d: is pure and may not use %s.%s: make it an argument", s.line(n),
+				x.Name, sel.Sel.Name))
 		}
 		return true
 	})

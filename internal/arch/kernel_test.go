@@ -56,7 +56,8 @@ func checkSkips(s source) []string {
 			return true
 		}
 		if x, ok := sel.X.(*ast.Ident); !ok || x.Obj != nil || names[x.Name] != module+"/internal/cgrouptest" {
-			bad = append(bad, fmt.Sprintf("line %d: a bare %s: use cgrouptest's Need, Skip or Elsewhere", s.line(n), sel.Sel.Name))
+			bad = append(bad, fmt.Sprintf("line %d: a bare %s: use cgrouptest's Need, Skip or Elsewhere", s.line(n),
+				sel.Sel.Name))
 		}
 		return true
 	})
@@ -90,7 +91,8 @@ func TestEachExperimentIsRun(t *testing.T) {
 		scripts += string(text)
 	}
 	for _, program := range programs {
-		if name := filepath.Base(filepath.Dir(program)); !regexp.MustCompile(`go run \./lab/` + name + `\b`).MatchString(scripts) {
+		if name := filepath.Base(filepath.Dir(program)); !regexp.MustCompile(`go run \./lab/` + name +
+			`\b`).MatchString(scripts) {
 			t.Errorf("no tier runs ./lab/%s", name)
 		}
 	}

@@ -45,8 +45,11 @@ func checkProblems(s source) (bad []string) {
 	verbs, words := regexp.MustCompile(`%[a-z]`), regexp.MustCompile(`[a-z].* | .*[a-z]`)
 	text := func(in ast.Node) {
 		ast.Inspect(in, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && words.MatchString(verbs.ReplaceAllString(lit.Value, "")) {
-				bad = append(bad, fmt.Sprintf("line %d: the text of a problem: make it a constant of internal/report/problem.go", s.line(lit)))
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING &&
+				words.MatchString(verbs.ReplaceAllString(lit.Value, "")) {
+				bad = append(bad,
+					fmt.Sprintf("line %d: the text of a problem: make it a constant of internal/report/problem.go",
+						s.line(lit)))
 			}
 			return true
 		})

@@ -42,7 +42,8 @@ func files(t *testing.T, suffixes ...string) []string {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != "..") && p != root {
+		if d.IsDir() && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != "..") &&
+			p != root {
 			return filepath.SkipDir
 		}
 		if !d.IsDir() && slices.Contains(suffixes, filepath.Ext(name)) {
@@ -94,7 +95,8 @@ func add(dirs map[string]*pkg, p string) error {
 	if dirs[dir] == nil {
 		dirs[dir] = &pkg{dir: dir}
 	}
-	dirs[dir].files = append(dirs[dir].files, source{path: filepath.ToSlash(rel), test: strings.HasSuffix(p, "_test.go"),
+	dirs[dir].files = append(dirs[dir].files, source{path: filepath.ToSlash(rel),
+		test: strings.HasSuffix(p, "_test.go"),
 		file: file, fset: fset, text: string(text)})
 	return nil
 }

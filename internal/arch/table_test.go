@@ -40,13 +40,17 @@ func rules() map[string]rule {
 		"internal/parallelism":        {pure: true, imports: and(values, "printable", "report")},
 		"internal/history":            {pure: true},
 		"internal/flight":             {pure: true},
-		"internal/view":               {pure: true, imports: and(values, "bandwidth", "history", "loadline", "printable", "report")},
-		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
-		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
-		"internal/doctor":             {pure: true, imports: []string{"cgroup", "policy", "printable", "report", "strategy"}},
-		"internal/doctor/features":    {imports: []string{"cgroup", "doctor", "diagnose/meter", "hint", "kubelet", "probe", "probe/runq", "report"}},
-		"internal/guide":              {pure: true, imports: []string{"printable"}},
-		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
+		"internal/view": {pure: true, imports: and(values, "bandwidth", "history", "loadline",
+			"printable", "report")},
+		"internal/top": {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
+		"internal/why": {pure: true, imports: []string{"printable", "report", "view"}},
+		"internal/doctor": {pure: true, imports: []string{"cgroup", "policy", "printable", "report",
+			"strategy"}},
+		"internal/doctor/features": {imports: []string{"cgroup", "doctor", "diagnose/meter", "hint", "kubelet",
+			"probe", "probe/runq", "report"}},
+		"internal/guide": {pure: true, imports: []string{"printable"}},
+		// apart from report: it draws what it is given, and knows nothing of turns
+		"internal/figure": {pure: true},
 
 		// the kernel's spelling
 		"internal/capability": {},
@@ -59,7 +63,8 @@ func rules() map[string]rule {
 		"internal/task":    {imports: []string{"capability"}},
 
 		"internal/parallelism/inspect": {imports: []string{"cgroup", "cpu", "parallelism", "report", "strategy"}},
-		"internal/diagnose/meter": {imports: []string{"cgroup", "cpu", "diagnose", "hint", "parallelism/inspect", "probe", "probe/programs", "probe/requests",
+		"internal/diagnose/meter": {imports: []string{"cgroup", "cpu", "diagnose", "hint", "parallelism/inspect",
+			"probe", "probe/programs", "probe/requests",
 			"probe/runq", "report", "strategy", "sysfs", "workload"}},
 
 		"internal/probe/requests": {imports: []string{"probe/programs"}},
@@ -73,23 +78,28 @@ func rules() map[string]rule {
 		"internal/lock":             {},
 		"internal/trace":            {imports: values},
 
-		"internal/atomicfile":      {},
-		"internal/receipt/disk":    {imports: []string{"atomicfile", "policy"}},
-		"internal/flight/disk":     {imports: []string{"atomicfile", "flight"}},
-		"internal/flight/recorder": {imports: []string{"cpu", "flight", "flight/disk", "history", "plan", "probe", "report", "workload"}},
-		"internal/trace/sampler":   {imports: []string{"cgroup", "cpu", "diagnose/meter", "hint", "probe", "report", "sysfs", "trace"}},
+		"internal/atomicfile":   {},
+		"internal/receipt/disk": {imports: []string{"atomicfile", "policy"}},
+		"internal/flight/disk":  {imports: []string{"atomicfile", "flight"}},
+		"internal/flight/recorder": {imports: []string{"cpu", "flight", "flight/disk", "history", "plan", "probe",
+			"report", "workload"}},
+		"internal/trace/sampler": {imports: []string{"cgroup", "cpu", "diagnose/meter", "hint", "probe", "report",
+			"sysfs", "trace"}},
 
 		// load
 		"internal/load": {},
 
 		// what the commands say and measure
-		"internal/capacity": {imports: []string{"figure", "flight", "flight/disk", "hint", "loadline", "replay", "report", "sysfs", "trace"}},
-		"internal/hint":     {pure: true},
+		"internal/capacity": {imports: []string{"figure", "flight", "flight/disk", "hint", "loadline", "replay",
+			"report", "sysfs", "trace"}},
+		"internal/hint": {pure: true},
 
 		// what the demo and the labs measure: a real service beside a real agent
-		"internal/experiment": {imports: and(values, "cgroup", "figure", "hint", "load", "probe", "report", "sample", "sysfs", "web")},
+		"internal/experiment": {imports: and(values, "cgroup", "figure", "hint", "load", "probe", "report", "sample",
+			"sysfs", "web")},
 
-		"internal/host":       {imports: []string{"bandwidth", "cgroup", "cpu", "hint", "probe", "report", "schedext/loader", "sysfs"}},
+		"internal/host": {imports: []string{"bandwidth", "cgroup", "cpu", "hint", "probe", "report",
+			"schedext/loader", "sysfs"}},
 		"internal/killswitch": {},
 		"internal/slim":       {},
 
@@ -106,28 +116,38 @@ func rules() map[string]rule {
 		"internal/config/follow":        {},
 		"internal/discover/kube/fanout": {imports: []string{"discover/kube", "report"}},
 		"internal/discover/index":       {imports: and(values, "cgroup", "config", "hint", "report")},
-		"internal/discover/kube":        {imports: and(values, "config", "discover/cgroupfs", "hint", "printable", "ratelimit"), kube: true},
-		"internal/observe":              {imports: and(values, "cgroup", "policy", "sample")},
-		"internal/schedext":             {imports: and(values, "policy", "report")},
-		"internal/schedext/loader":      {imports: []string{"cpu", "hint", "probe", "report", "schedext", "scx", "web"}},
-		"internal/colocation":           {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext", "suppress")},
-		"internal/exclusive":            {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
-		"internal/pauses":               {imports: []string{"atomicfile"}},
-		"internal/risk":                 {imports: and(values, "loadline/noderisk", "policy", "report")},
-		"internal/record":               {imports: and(values, "ledger", "observe", "policy", "receipt", "report")},
-		"internal/agent":                {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "preempt", "record", "report", "reserve", "risk", "schedext")},
-		"internal/node":                 {imports: and(values, "apply", "cgroup", "config", "discover/cgroupfs", "hint", "journal", "journal/leftover", "lock", "sysfs", "task", "web")},
-		"internal/services":             {},
-		"internal/cluster":              {imports: and(values, "agent", "config", "discover/kube", "report")},
-		"internal/agent/dryrun":         {imports: and(values, "agent", "journal")},
-		"internal/nri":                  {imports: []string{"cpu"}},
-		"internal/web":                  {imports: and(values, "history", "printable", "report", "view")},
-		"internal/page":                 {},
-		"internal/kubeauth":             {imports: []string{"web"}, kube: true},
+		"internal/discover/kube": {imports: and(values, "config", "discover/cgroupfs", "hint", "printable",
+			"ratelimit"), kube: true},
+		"internal/observe":  {imports: and(values, "cgroup", "policy", "sample")},
+		"internal/schedext": {imports: and(values, "policy", "report")},
+		"internal/schedext/loader": {imports: []string{"cpu", "hint", "probe", "report", "schedext", "scx",
+			"web"}},
+		"internal/colocation": {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy",
+			"report", "schedext", "suppress")},
+		"internal/exclusive": {imports: and(values, "apply", "cgroup", "ledger", "observe", "report",
+			"reserve")},
+		"internal/pauses": {imports: []string{"atomicfile"}},
+		"internal/risk":   {imports: and(values, "loadline/noderisk", "policy", "report")},
+		"internal/record": {imports: and(values, "ledger", "observe", "policy", "receipt", "report")},
+		"internal/agent": {imports: and(values, "apply", "bandwidth", "cgroup", "colocation",
+			"exclusive", "journal", "ledger", "observe", "pauses", "policy", "preempt", "record", "report", "reserve",
+			"risk", "schedext")},
+		"internal/node": {imports: and(values, "apply", "cgroup", "config", "discover/cgroupfs", "hint",
+			"journal", "journal/leftover", "lock", "sysfs", "task", "web")},
+		"internal/usage":                {imports: []string{"hint"}},
+		"internal/services":     {},
+		"internal/cluster":      {imports: and(values, "agent", "config", "discover/kube", "report")},
+		"internal/agent/dryrun": {imports: and(values, "agent", "journal")},
+		"internal/nri":          {imports: []string{"cpu"}},
+		"internal/web":          {imports: and(values, "history", "printable", "report", "view")},
+		"internal/page":         {},
+		"internal/kubeauth":     {imports: []string{"web"}, kube: true},
 
 		// simulated: satisfies cgroup.FS without importing it
-		"internal/sim":   {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
-		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "bandwidth", "cgroup", "journal", "pauses", "policy", "report", "sim")},
+		"internal/sim": {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
+		"internal/trial": {pure: true, except: []string{"context", "log/slog"},
+			imports: and(values, "agent", "apply", "bandwidth", "cgroup", "journal", "pauses", "policy", "report",
+				"sim")},
 
 		"internal/replay": {pure: true, imports: and(values, "flight", "sim", "trial")},
 
@@ -151,8 +171,9 @@ func rules() map[string]rule {
 		"test/kube/kubernetes/1.37": {kube: true},
 
 		// programs
-		"cmd/plimsoll":       {free: true},
-		"cmd/plimsoll-lease": {imports: and(values, "apply", "cgroup", "journal", "lease", "lock", "sysfs", "task")}, // small: no more
+		"cmd/plimsoll": {free: true},
+		// small: no more
+		"cmd/plimsoll-lease": {imports: and(values, "apply", "cgroup", "journal", "lease", "lock", "sysfs", "task")},
 		"lab/apache":         {free: true},
 		"lab/colocation":     {free: true},
 		"lab/cost":           {free: true},
@@ -185,7 +206,8 @@ func impure() []string {
 
 // clock lists what the pure packages may not call: time and chance are arguments.
 func clock() map[string][]string {
-	dice := []string{"Int", "IntN", "Intn", "Int31", "Int31n", "Int32", "Int32N", "Int63", "Int63n", "Int64", "Int64N", "N",
+	dice := []string{"Int", "IntN", "Intn", "Int31", "Int31n", "Int32", "Int32N", "Int63", "Int63n", "Int64", "Int64N",
+		"N",
 		"Uint", "Uint32", "Uint32N", "Uint64", "Uint64N", "UintN", "Float32", "Float64", "NormFloat64", "ExpFloat64",
 		"Perm", "Shuffle", "Read", "Seed"}
 	return map[string][]string{

@@ -9,7 +9,8 @@ import (
 )
 
 // writerCalls are the places in internal/agent where the writer changes files: in a turn, once; and to put back what is
-// left behind, at a hold and at the end. A second way to write would be a second place that has to learn what became of it.
+// left behind, at a hold and at the end. A second way to write would be a second place that
+// has to learn what became of it.
 func writerCalls() map[string]int {
 	return map[string]int{
 		"turn.go Do":             1,

@@ -1,7 +1,7 @@
 // Package atomicfile replaces a file whole or not at all.
 //
-// Problem: a file that is written in place is cut short by a crash or a full disk. One that is renamed before its content is on
-// the disk can be found empty after a loss of power.
+// Problem: a file that is written in place is cut short by a crash or a full disk. One that is renamed before its
+// content is on the disk can be found empty after a loss of power.
 //
 // Approach: write a temporary file beside it, fsync, rename, fsync of the directory.
 package atomicfile

@@ -42,8 +42,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteThatFails: a write that stops half way leaves the old file, and no temporary one. RLIMIT_FSIZE stands for a full
-// disk: the kernel takes a part of the data, and refuses the rest.
+// TestWriteThatFails: a write that stops half way leaves the old file, and no temporary one. RLIMIT_FSIZE stands for a
+// full disk: the kernel takes a part of the data, and refuses the rest.
 func TestWriteThatFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
 	if err := Write(path, []byte("old"), 0o600); err != nil {

@@ -60,7 +60,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// Every write refills and so ends a throttle, also one that changes nothing (kernel/sched/core.c, tg_set_cfs_bandwidth).
+// Every write refills and so ends a throttle, also one that changes nothing (kernel/sched/core.c,
+// tg_set_cfs_bandwidth).
 func TestEveryWriteRefills(t *testing.T) {
 	p := pool(50*ms, 0)
 	used := p.Take(cpu.Unlimited)

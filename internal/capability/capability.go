@@ -17,10 +17,11 @@ type Capability uint
 const (
 	DACOverride Capability = unix.CAP_DAC_OVERRIDE // write files of another user
 	Ptrace      Capability = unix.CAP_SYS_PTRACE   // give core-scheduling cookies to tasks of other users
-	Nice        Capability = unix.CAP_SYS_NICE     // real-time priority; slices of tasks of other users; move them between cpusets
-	Resource    Capability = unix.CAP_SYS_RESOURCE // raise RLIMIT_MEMLOCK
-	Perfmon     Capability = unix.CAP_PERFMON      // attach eBPF programs to tracepoints
-	BPF         Capability = unix.CAP_BPF          // load eBPF programs
+	// real-time priority; slices of tasks of other users; move them between cpusets
+	Nice     Capability = unix.CAP_SYS_NICE
+	Resource Capability = unix.CAP_SYS_RESOURCE // raise RLIMIT_MEMLOCK
+	Perfmon  Capability = unix.CAP_PERFMON      // attach eBPF programs to tracepoints
+	BPF      Capability = unix.CAP_BPF          // load eBPF programs
 )
 
 // All lists them.
@@ -45,8 +46,8 @@ func (c Capability) String() string {
 	return fmt.Sprintf("capability %d", uint(c))
 }
 
-// Missing lists which of these the calling thread does not have in effect. Where the kernel does not say, it lists none,
-// and returns the error.
+// Missing lists which of these the calling thread does not have in effect. Where the kernel does not say, it lists
+// none, and returns the error.
 func Missing(want ...Capability) (List, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData // 32 capabilities each

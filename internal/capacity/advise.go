@@ -29,7 +29,8 @@ func (q Question) Advise(d *Recordings) (report.Advice, error) {
 		return report.Advice{}, err
 	}
 	a := report.Advice{Schema: report.AdviceSchema, Target: q.Target, Tolerated: q.Throttled, MostBurst: q.MostBurst,
-		CPUs: d.cpus, Count: q.Containers, Committed: n.Committed() / n.Capacity, Period: d.period, Periods: d.least(), Stable: true}
+		CPUs: d.cpus, Count: q.Containers, Committed: n.Committed() / n.Capacity, Period: d.period, Periods: d.least(),
+		Stable: true}
 	if len(d.list) == 1 {
 		err = q.adviseKind(&a, d, n)
 	} else {
@@ -42,7 +43,8 @@ func (q Question) Advise(d *Recordings) (report.Advice, error) {
 // adviseKind runs the model for many containers like one.
 func (q Question) adviseKind(a *report.Advice, d *Recordings, n loadline.Node) error {
 	quota := n.Containers[0].Quota
-	got, err := loadline.Advise(loadline.Question{Demand: d.list[0].demand, Quota: quota, Pods: q.Containers, Capacity: n.Capacity, Target: a.Target,
+	got, err := loadline.Advise(loadline.Question{Demand: d.list[0].demand, Quota: quota, Pods: q.Containers,
+		Capacity: n.Capacity, Target: a.Target,
 		Throttled: a.Tolerated, MostBurst: a.MostBurst, Seed: q.Seed, Periods: q.Periods})
 	if errors.Is(err, loadline.ErrUnstable) {
 		a.Stable = false
@@ -52,13 +54,17 @@ func (q Question) adviseKind(a *report.Advice, d *Recordings, n loadline.Node) e
 		return err
 	}
 	a.Stable = !got.Saturated
-	a.Largest, a.Granted, a.Miss, a.MissCI, a.TurningRho = report.Quotas(got.Largest), got.Granted, got.Miss.Value, [2]float64{got.Miss.Low, got.Miss.High}, got.TurningRho
+	a.Largest, a.Granted, a.Miss, a.MissCI, a.TurningRho = report.Quotas(
+		got.Largest), got.Granted, got.Miss.Value, [2]float64{got.Miss.Low, got.Miss.High}, got.TurningRho
 	if a.Stable {
 		a.MostPods, a.Sure = &got.MostPods, &got.Sure
 	}
-	a.Kinds = []report.AdvisedKind{{Name: d.list[0].name, Count: q.Containers, Limit: quota * d.cpus, Mean: d.list[0].demand.Mean() * d.cpus, Saturated: got.Saturated,
-		ThrottledWithout: got.Without.ThrottledWithout, ThrottledWith: got.With.ThrottledWith, DelayWithout: got.Without.DelayWithout, DelayWith: got.With.DelayWith,
-		Needed: got.Needed, Enough: got.Enough, LimitAlone: got.Limit * d.cpus, LimitBurst: got.LimitBurst * d.cpus, Saving: got.Saving * d.cpus}}
+	a.Kinds = []report.AdvisedKind{{Name: d.list[0].name, Count: q.Containers, Limit: quota * d.cpus,
+		Mean: d.list[0].demand.Mean() * d.cpus, Saturated: got.Saturated,
+		ThrottledWithout: got.Without.ThrottledWithout, ThrottledWith: got.With.ThrottledWith,
+		DelayWithout: got.Without.DelayWithout, DelayWith: got.With.DelayWith,
+		Needed: got.Needed, Enough: got.Enough, LimitAlone: got.Limit * d.cpus, LimitBurst: got.LimitBurst * d.cpus,
+		Saving: got.Saving * d.cpus}}
 	return nil
 }
 
@@ -92,7 +98,8 @@ func (q Question) adviseNode(a *report.Advice, d *Recordings, n loadline.Node) e
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 		k.Name, k.Count = t.name, (q.Containers-i+len(d.list)-1)/len(d.list)
-		k.Limit, k.Mean, k.LimitAlone, k.LimitBurst = k.Limit*d.cpus, k.Mean*d.cpus, k.LimitAlone*d.cpus, k.LimitBurst*d.cpus
+		k.Limit, k.Mean, k.LimitAlone, k.LimitBurst =
+			k.Limit*d.cpus, k.Mean*d.cpus, k.LimitAlone*d.cpus, k.LimitBurst*d.cpus
 		k.Saving = float64(k.Count) * (k.Limit - k.LimitBurst)
 		a.Kinds = append(a.Kinds, k)
 	}
@@ -118,7 +125,8 @@ func (Question) kind(a *report.Advice, c loadline.Container) (report.AdvisedKind
 		return k, err
 	}
 	burst := a.Granted * c.Quota
-	k.ThrottledWithout, k.ThrottledWith, k.DelayWithout, k.DelayWith = h.Throttled(0), h.Throttled(burst), h.Delay(0), h.Delay(burst)
+	k.ThrottledWithout, k.ThrottledWith, k.DelayWithout, k.DelayWith = h.Throttled(0), h.Throttled(burst), h.Delay(
+		0), h.Delay(burst)
 	k.Needed = h.Enough(a.Tolerated) / c.Quota
 	k.Enough = k.Needed <= a.Granted
 	return k, nil
@@ -129,12 +137,16 @@ func (Question) conditions(a report.Advice, d *Recordings) []string {
 	list := []string{"demand stays as it was recorded; what the recording has not seen is not in these figures",
 		"the demands of different containers have nothing to do with each other, but for what is said of correlation"}
 	if len(d.list) > d.files {
-		list[1] = "containers that were recorded together keep what their demands have to do with each other; the others have nothing to do with each other"
+		list[1] = "containers that were recorded together keep what their demands have to do with each other; the " +
+			"others have nothing to do with each other"
 	}
 	if a.Committed > 1+1e-9 {
-		list = append(list, "the limits add up to more than the node: even without bursts a container may get less than its limit, and the model says less about that")
+		list = append(list,
+			"the limits add up to more than the node: even without bursts a container may get less than its limit, "+
+				"and the model says less about that")
 	}
-	list = append(list, "a container can use its whole quota at once: one with fewer threads than CPUs gains less from a burst")
+	list = append(list,
+		"a container can use its whole quota at once: one with fewer threads than CPUs gains less from a burst")
 	if a.MostBurst == 1 {
 		list = append(list, "mainline kernels take no burst above the quota; --kernel-burst says otherwise of yours")
 	}
@@ -152,7 +164,8 @@ func (d *Recordings) Busy(all []trace.Series) ([]trace.Series, error) {
 		d.notes = append(d.notes, fmt.Sprintf("%q is left out: it did not run while it was recorded", s.Name))
 	}
 	if len(list) == 0 {
-		return nil, hint.With(errors.New("no container ran while it was recorded"), "record while they work, and longer: --for 10m")
+		return nil, hint.With(errors.New("no container ran while it was recorded"),
+			"record while they work, and longer: --for 10m")
 	}
 	return list, nil
 }

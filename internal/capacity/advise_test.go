@@ -25,7 +25,8 @@ func exponential(name string, mean float64, n int) trace.Series {
 func save(t *testing.T, name string, s trace.Series) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := trace.Save(file, trace.Trace{Period: 100 * time.Millisecond, CPUs: 4, Series: []trace.Series{s}}); err != nil {
+	if err := trace.Save(file, trace.Trace{Period: 100 * time.Millisecond, CPUs: 4,
+		Series: []trace.Series{s}}); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -72,8 +73,10 @@ func TestCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := n.Containers[0]
-		if len(n.Containers) != tt.count || math.Abs(c.Quota*d.cpus-tt.limit) > 1e-9 || math.Abs(c.Demand.Mean()*d.cpus/tt.mean-1) > 0.2 {
-			t.Errorf("%+v: %d containers with %g CPUs that want %g, want %d with %g that want %g", tt.flags, len(n.Containers), c.Quota*d.cpus, c.Demand.Mean()*d.cpus, tt.count, tt.limit, tt.mean)
+		if len(n.Containers) != tt.count || math.Abs(c.Quota*d.cpus-tt.limit) > 1e-9 ||
+			math.Abs(c.Demand.Mean()*d.cpus/tt.mean-1) > 0.2 {
+			t.Errorf("%+v: %d containers with %g CPUs that want %g, want %d with %g that want %g", tt.flags,
+				len(n.Containers), c.Quota*d.cpus, c.Demand.Mean()*d.cpus, tt.count, tt.limit, tt.mean)
 		}
 	}
 }
@@ -81,8 +84,10 @@ func TestCounts(t *testing.T) {
 // TestBusyLeavesOutTheIdle: one container that does nothing is no reason to say nothing of the others.
 func TestBusyLeavesOutTheIdle(t *testing.T) {
 	d := &Recordings{}
-	list, err := d.Busy([]trace.Series{{Name: "idle", Used: make([]float64, 2)}, {Name: "web", Used: []float64{0.2, 0}}})
-	if err != nil || len(list) != 1 || list[0].Name != "web" || len(d.notes) != 1 || !strings.Contains(d.notes[0], `"idle" is left out`) {
+	list, err := d.Busy([]trace.Series{{Name: "idle", Used: make([]float64, 2)},
+		{Name: "web", Used: []float64{0.2, 0}}})
+	if err != nil || len(list) != 1 || list[0].Name != "web" || len(d.notes) != 1 ||
+		!strings.Contains(d.notes[0], `"idle" is left out`) {
 		t.Errorf("%v, %q, %v", list, d.notes, err)
 	}
 }

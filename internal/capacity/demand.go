@@ -38,7 +38,8 @@ func (l *Law) name() string {
 }
 
 func (l *Law) title(c Case) string {
-	return fmt.Sprintf("%d containers of equal quotas, %s of %.4g %% of the quota on average, burst %s of the quota", c.Containers, l.name(), 100*c.Utilization, report.Burst(c.Burst))
+	return fmt.Sprintf("%d containers of equal quotas, %s of %.4g %% of the quota on average, burst %s of the quota",
+		c.Containers, l.name(), 100*c.Utilization, report.Burst(c.Burst))
 }
 
 // law is the demand at a quota of 1/m of the node.
@@ -68,7 +69,8 @@ func (l *Law) node(c Case) (loadline.Node, []string, error) {
 // checkLoad meets a percentage without its sign.
 func checkLoad(u float64) error {
 	if u > 1.5 && u <= 100 {
-		return hint.With(fmt.Errorf("a utilization of %g: %g times the quota", u, u), fmt.Sprintf("%g %% is written %g or %g%%", u, u/100, u))
+		return hint.With(fmt.Errorf("a utilization of %g: %g times the quota", u, u),
+			fmt.Sprintf("%g %% is written %g or %g%%", u, u/100, u))
 	}
 	return nil
 }
@@ -92,7 +94,8 @@ type recorded struct {
 	demand *loadline.Recording // in shares of the node
 }
 
-// NewRecordings are none yet. Cpus are those of the node of the question, limit that of each container; 0: as was recorded.
+// NewRecordings are none yet. Cpus are those of the node of the question, limit that of each container; 0:
+// as was recorded.
 func NewRecordings(cpus, limit float64) *Recordings { return &Recordings{cpus: cpus, limit: limit} }
 
 // Load reads the files, and scales their demand to the node of the question.
@@ -129,7 +132,8 @@ func (d *Recordings) Add(file string, t trace.Trace) error {
 	case d.cpus < 0 || d.limit < 0 || math.IsNaN(d.cpus+d.limit) || math.IsInf(d.cpus+d.limit, 0):
 		return hint.Misusef("--cpus and --limit are numbers of CPUs above 0")
 	case t.CPUs == 0 && d.cpus == 0 && d.limit > 0:
-		return hint.With(fmt.Errorf("%s does not say how many CPUs its machine had", file), "give --cpus, for --limit is in CPUs")
+		return hint.With(fmt.Errorf("%s does not say how many CPUs its machine had", file),
+			"give --cpus, for --limit is in CPUs")
 	case d.cpus == 0:
 		d.cpus = t.CPUs
 	}
@@ -141,7 +145,8 @@ func (d *Recordings) Add(file string, t trace.Trace) error {
 		d.notes = append(d.notes, file+": "+w)
 	}
 	if d.files++; d.files > 1 && t.Period != d.period {
-		return hint.With(fmt.Errorf("%s has periods of %s, the files before it of %s", file, t.Period, d.period), "record them with limits of one period")
+		return hint.With(fmt.Errorf("%s has periods of %s, the files before it of %s", file, t.Period, d.period),
+			"record them with limits of one period")
 	}
 	d.period = t.Period
 	for _, s := range t.Series {
@@ -187,7 +192,9 @@ func (d *Recordings) least() int {
 func (d *Recordings) conditions() []string {
 	list := []string{"the intervals include that the recording is short; they hold while demand is as it was recorded"}
 	if len(d.list) > d.files {
-		list = append(list, "containers that were recorded in one file are replayed together, and keep what their demands have to do with each other")
+		list = append(list,
+			"containers that were recorded in one file are replayed together, and keep what their demands have to "+
+				"do with each other")
 	}
 	return list
 }
@@ -200,7 +207,8 @@ func (d *Recordings) name() string {
 }
 
 func (d *Recordings) title(c Case) string {
-	return fmt.Sprintf("%d containers with quotas of %.4g %% of the node, %s, burst %s of the quota", c.Containers, 100*d.quota(c, 0), d.name(), report.Burst(c.Burst))
+	return fmt.Sprintf("%d containers with quotas of %.4g %% of the node, %s, burst %s of the quota", c.Containers,
+		100*d.quota(c, 0), d.name(), report.Burst(c.Burst))
 }
 
 // quota is the share of the node that the i-th recording's containers have.
@@ -269,10 +277,12 @@ func demandOf(s trace.Series) (loadline.Uncensored, error) {
 
 // censored says what a limit hid.
 func censored(s trace.Series, u loadline.Uncensored, cpus float64) string {
-	text := fmt.Sprintf("%q reached its limit of %.3g CPUs and was throttled in %.1f %% of the periods. Its demand without the limit is estimated: %.3g CPUs on average, between %.3g and %.3g",
+	text := fmt.Sprintf("%q reached its limit of %.3g CPUs and was throttled in %.1f %% of the periods. Its demand "+
+		"without the limit is estimated: %.3g CPUs on average, between %.3g and %.3g",
 		s.Name, s.Limit, 100*u.Throttled, u.Likely.Mean()*cpus, u.Low*cpus, u.High*cpus)
 	if u.Saturated > 0.1 {
-		text += fmt.Sprintf("; in the last %.0f %% of the recording it never caught up: record without the limit", 100*u.Saturated)
+		text += fmt.Sprintf("; in the last %.0f %% of the recording it never caught up: record without the limit",
+			100*u.Saturated)
 	}
 	return text
 }

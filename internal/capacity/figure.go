@@ -45,7 +45,8 @@ func variable(p report.Point, name string) (float64, string) {
 
 func riskCurves(s report.Sweep, x, curve, panel string) *figure.Canvas {
 	l := figure.Lines{Title: "How often bursts coincide", Subtitle: s.Title, Note: "Bands: intervals of 95 %."}
-	axis := figure.Axis{Label: map[string]string{"burst": "burst, % of the quota", "utilization": "mean demand, % of the quota", "cgroups": "containers"}[x],
+	axis := figure.Axis{Label: map[string]string{"burst": "burst, % of the quota",
+		"utilization": "mean demand, % of the quota", "cgroups": "containers"}[x],
 		Min: math.Inf(1), Max: math.Inf(-1), Percent: x != "cgroups"}
 	least := 1.0
 	for _, p := range s.Points {
@@ -65,7 +66,8 @@ func riskCurves(s report.Sweep, x, curve, panel string) *figure.Canvas {
 		if at < 0 {
 			at = len(l.Panels)
 			l.Panels = append(l.Panels, figure.Panel{Title: title, X: axis,
-				Y: figure.Axis{Label: "P(WCET > 1 period), %", Min: math.Pow(10, math.Floor(math.Log10(least))), Max: 1, Log: true, Percent: true}})
+				Y: figure.Axis{Label: "P(WCET > 1 period), %", Min: math.Pow(10, math.Floor(math.Log10(least))), Max: 1,
+					Log: true, Percent: true}})
 		}
 		panel := &l.Panels[at]
 		k := slices.IndexFunc(panel.Curves, func(c figure.Curve) bool { return c.Name == name })
@@ -82,7 +84,8 @@ func riskCurves(s report.Sweep, x, curve, panel string) *figure.Canvas {
 
 // riskMap draws containers by utilization.
 func riskMap(s report.Sweep) *figure.Canvas {
-	h := figure.Heat{Title: "How often bursts coincide", Subtitle: "P(WCET > 1 period) in %. " + s.Title, XLabel: "containers", YLabel: "mean demand, % of the quota",
+	h := figure.Heat{Title: "How often bursts coincide", Subtitle: "P(WCET > 1 period) in %. " + s.Title,
+		XLabel: "containers", YLabel: "mean demand, % of the quota",
 		Lo: leastRisk, Hi: 1, Limit: 1e-3, Key: "P(WCET = 1 period) = 99.9 %"}
 	for _, p := range s.Points {
 		column, row := fmt.Sprint(p.Cgroups), fmt.Sprintf("%.4g", 100*p.Utilization)

@@ -27,8 +27,8 @@ func parquet(files []string) (record, others []string) {
 	return record, others
 }
 
-// recordTrace reads files of the flight recorder as one recording. The record does not say how many CPUs its machine had: it
-// is taken for this one, unless cpus says otherwise. Gaps are left out.
+// recordTrace reads files of the flight recorder as one recording. The record does not say how many CPUs its machine
+// had: it is taken for this one, unless cpus says otherwise. Gaps are left out.
 func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
 	if cpus <= 0 {
 		online, err := sysfs.NewHost("/").Online()
@@ -67,7 +67,8 @@ func traceOf(list []*replay.Series, cpus float64) (trace.Trace, error) {
 	n := len(list[0].Places)
 	for _, s := range list {
 		if s.Period != t.Period {
-			return t, hint.With(fmt.Errorf("%s has periods of %s, %s of %s", s.Name, s.Period, list[0].Name, t.Period), "record containers with limits of one period")
+			return t, hint.With(fmt.Errorf("%s has periods of %s, %s of %s", s.Name, s.Period, list[0].Name, t.Period),
+				"record containers with limits of one period")
 		}
 		n = min(n, len(s.Places))
 	}
@@ -87,7 +88,8 @@ func traceOf(list []*replay.Series, cpus float64) (trace.Trace, error) {
 			if list[0].Places[i].Unknown {
 				continue
 			}
-			x.Used, x.Throttled = append(x.Used, p.Used.Seconds()/machine), append(x.Throttled, p.Lost.Seconds()/machine)
+			x.Used, x.Throttled = append(x.Used, p.Used.Seconds()/machine), append(x.Throttled,
+				p.Lost.Seconds()/machine)
 			used += p.Used.Seconds()
 		}
 		if used > 0 {

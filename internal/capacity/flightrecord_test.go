@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/flight/disk"
 )
 
-// TestRecordTrace: the flight recorder's files are one recording of all containers, in shares of the node, without the minute
-// that is missing, each with its own limit.
+// TestRecordTrace: the flight recorder's files are one recording of all containers, in shares of the node, without the
+// minute that is missing, each with its own limit.
 func TestRecordTrace(t *testing.T) {
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	ring, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
@@ -21,7 +21,8 @@ func TestRecordTrace(t *testing.T) {
 		start := at.Add(time.Duration(n) * time.Minute).UnixMilli()
 		b := flight.Batch{Covered: []int64{start}}
 		for name, used := range map[string]float32{"api": 1000, "web": 2000} { // 10 and 20 ms a period
-			m := flight.Minute{Cgroup: "/kube/" + name, Container: name, Start: start, PeriodUs: 100_000, LimitUs: 50_000, Periods: 600,
+			m := flight.Minute{Cgroup: "/kube/" + name, Container: name, Start: start, PeriodUs: 100_000,
+				LimitUs: 50_000, Periods: 600,
 				UsedUs: 600 * 10 * int64(used), PeakUs: 50_000, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
 			for range 600 {
 				m.Used = append(m.Used, used)
@@ -44,7 +45,8 @@ func TestRecordTrace(t *testing.T) {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	for i, r := range d.list {
-		if want, mean := []float64{0.025, 0.05}[i], r.demand.Mean(); mean < 0.99*want || mean > 1.01*want { // 10 and 20 ms of 400
+		// 10 and 20 ms of 400
+		if want, mean := []float64{0.025, 0.05}[i], r.demand.Mean(); mean < 0.99*want || mean > 1.01*want {
 			t.Errorf("%s: %v on average, want %v", r.name, mean, want)
 		}
 		if n := r.demand.Len(); n < 5395 || n > 5400 || r.limit != 0.125 {

@@ -10,8 +10,8 @@ import (
 // mostBare is the largest number without a percent sign. The default of cpuBurstPercent, 1000, is as much.
 const mostBare = 10
 
-// ParseRatio reads a number that may be written in percent; inf and -1 are without bound. The rule of all flags: 0.7 and 70%
-// are the same, and what is above mostBare needs its percent sign, since it is more likely meant as percent.
+// ParseRatio reads a number that may be written in percent; inf and -1 are without bound. The rule of all flags: 0.7
+// and 70% are the same, and what is above mostBare needs its percent sign, since it is more likely meant as percent.
 func ParseRatio(text string) (float64, error) {
 	if text == "inf" || text == "-1" {
 		return math.Inf(1), nil
@@ -27,7 +27,8 @@ func ParseRatio(text string) (float64, error) {
 	case v < 0:
 		return 0, fmt.Errorf("%q is below 0", text)
 	case !percent && v > mostBare:
-		return 0, fmt.Errorf("%s is %s%%: write %s%% if you mean percent, or %s%%", text, plainNumber(100*v), plainNumber(v), plainNumber(100*v))
+		return 0, fmt.Errorf("%s is %s%%: write %s%% if you mean percent, or %s%%", text, plainNumber(100*v),
+			plainNumber(v), plainNumber(100*v))
 	}
 	return v, nil
 }

@@ -8,7 +8,8 @@ import (
 
 // TestRatio: one rule for all flags that take a part or a multiple: a number, or percent with its sign.
 func TestRatio(t *testing.T) {
-	for text, want := range map[string]float64{"0.7": 0.7, "70%": 0.7, "70 %": 0.7, "2": 2, "200%": 2, "10": 10, "99.9%": 0.999,
+	for text, want := range map[string]float64{"0.7": 0.7, "70%": 0.7, "70 %": 0.7, "2": 2, "200%": 2, "10": 10,
+		"99.9%":  0.999,
 		"20000%": 200, "0": 0, "inf": math.Inf(1), "-1": math.Inf(1)} {
 		if got, err := ParseRatio(text); err != nil || math.Abs(got-want) > 1e-12 && got != want {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)

@@ -28,7 +28,8 @@ func ParseSweep(args []string) ([]Range, error) {
 		for _, part := range strings.Fields(arg) {
 			r, err := parseRange(part)
 			if err != nil {
-				return nil, hint.With(hint.Misusef("--sweep %s: %w", part, err), "burst=0..2:0.25, cgroups=5..40:5 or utilization=0.3,0.5,0.7")
+				return nil, hint.With(hint.Misusef("--sweep %s: %w", part, err),
+					"burst=0..2:0.25, cgroups=5..40:5 or utilization=0.3,0.5,0.7")
 			}
 			if seen[r.Name] {
 				return nil, hint.Misusef("--sweep: %s is varied twice", r.Name)
@@ -64,7 +65,8 @@ func parseRange(part string) (Range, error) {
 		r.Values = append(r.Values, values...)
 	}
 	for _, v := range r.Values {
-		if name == "cgroups" && (v != math.Trunc(v) || v < 1 || v > MostContainers) || name == "utilization" && (math.IsInf(v, 1) || v == 0) {
+		if name == "cgroups" && (v != math.Trunc(v) || v < 1 || v > MostContainers) || name == "utilization" &&
+			(math.IsInf(v, 1) || v == 0) {
 			return r, fmt.Errorf("%s of %g", name, v)
 		}
 	}
@@ -126,17 +128,20 @@ func Sweep(d Demand, base Case, ranges []Range, o loadline.Options, done func(in
 	err := every(base, ranges, func(c Case) error {
 		s, err := Simulate(d, c, o)
 		if err != nil {
-			return fmt.Errorf("cgroups %d, utilization %g, burst %s: %w", c.Containers, c.Utilization, report.Burst(c.Burst), err)
+			return fmt.Errorf("cgroups %d, utilization %g, burst %s: %w", c.Containers, c.Utilization,
+				report.Burst(c.Burst), err)
 		}
 		load, err := d.load(c)
 		if err != nil {
 			return err
 		}
-		sweep.Points = append(sweep.Points, report.Point{Burst: c.Burst, Cgroups: c.Containers, Utilization: load, Result: s})
+		sweep.Points = append(sweep.Points, report.Point{Burst: c.Burst, Cgroups: c.Containers, Utilization: load,
+			Result: s})
 		done(len(sweep.Points))
 		return nil
 	})
-	sweep.Title = fmt.Sprintf("%s: %d simulations of %d periods, rule %s, seed %d", d.name(), len(sweep.Points), o.Periods, o.Rule, o.Seed)
+	sweep.Title = fmt.Sprintf("%s: %d simulations of %d periods, rule %s, seed %d", d.name(), len(sweep.Points),
+		o.Periods, o.Rule, o.Seed)
 	return sweep, err
 }
 

@@ -66,7 +66,8 @@ func (t *Tree) CPUs(group string) (cpu.Set, error) {
 	return t.readCPUs(t.cpusFile(group))
 }
 
-// AllowedCPUs are those of the nearest group, from this one up, that is bound to some; where none is, all that are online.
+// AllowedCPUs are those of the nearest group, from this one up, that is bound to some; where none is,
+// all that are online.
 func (t *Tree) AllowedCPUs(group string, online cpu.Set) cpu.Set {
 	for ; group != "/" && group != "."; group = path.Dir(group) {
 		if set, err := t.CPUs(group); err == nil && len(set) > 0 {

@@ -220,7 +220,8 @@ func short(n int, data []byte, err error) error {
 	return err
 }
 
-// longestFile is above the length of every file name of a control group, of which cpuset.effective_cpus is among the longest.
+// longestFile is above the length of every file name of a control group,
+// of which cpuset.effective_cpus is among the longest.
 const longestFile = 64
 
 // Dirs lists the directories in a directory, sorted. Symbolic links (cpu -> cpu,cpuacct) are not among them, nor are

@@ -18,7 +18,8 @@ func TestDirNames(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"cpu/cpu.shares", "cpuacct/cpuacct.usage", "cpuacct2/secret"} {
 		file := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("7\n"), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, []byte("7\n"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}

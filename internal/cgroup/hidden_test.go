@@ -14,7 +14,8 @@ func TestHidesTasks(t *testing.T) {
 		want  bool
 	}{
 		{"nothing but its own", map[string]string{"/": "", "/pod": "", "/pod/self": "7\n8\n", "/pod/other": ""}, true},
-		{"others as zeros", map[string]string{"/": "0\n0\n", "/pod": "", "/pod/self": "7\n", "/pod/other": "0\n"}, true},
+		{"others as zeros", map[string]string{"/": "0\n0\n", "/pod": "", "/pod/self": "7\n", "/pod/other": "0\n"},
+			true},
 		{"another container", map[string]string{"/": "", "/pod": "", "/pod/self": "7\n", "/pod/other": "9\n"}, false},
 		{"the machine's", map[string]string{"/": "1\n2\n", "/pod": "", "/pod/self": "7\n"}, false},
 	} {

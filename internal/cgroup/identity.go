@@ -113,7 +113,8 @@ func (p *prober) identity() (State, string) {
 	case on == 0 && p.host.Writable != nil && p.host.Writable("proc/sys/kernel/"+identitySysctl) == nil:
 		return Yes, detail + ", switched on as long as it is used (kernel." + identitySysctl + ")"
 	case on == 0:
-		return No, detail + " is switched off, and cannot be switched on from here; sysctl -w kernel." + identitySysctl + "=1 does"
+		return No, detail + " is switched off, and cannot be switched on from here; sysctl -w kernel." +
+			identitySysctl + "=1 does"
 	}
 	return Yes, detail + ", switched on"
 }

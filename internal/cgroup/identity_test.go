@@ -41,13 +41,16 @@ func TestIdentityPreflight(t *testing.T) {
 		writable func(string) error
 		state    State
 	}{
-		"on":               {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "1"}, mayNot, Yes},
+		"on": {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "1"}, mayNot,
+			Yes},
 		"without a switch": {map[string]string{"osrelease": "4.19.91-24.al7.x86_64"}, mayNot, Yes},
 		"switched off":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "0"}, may, Yes},
-		"off for good":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "0"}, mayNot, No},
-		"crashes":          {map[string]string{"osrelease": "4.19.91-25.3.al7.x86_64", identitySysctl: "0"}, may, No},
-		"core scheduling":  {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "1", "sched_core": "1"}, may, No},
-		"no release":       {nil, may, Unknown},
+		"off for good": {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "0"}, mayNot,
+			No},
+		"crashes": {map[string]string{"osrelease": "4.19.91-25.3.al7.x86_64", identitySysctl: "0"}, may, No},
+		"core scheduling": {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "1",
+			"sched_core": "1"}, may, No},
+		"no release": {nil, may, Unknown},
 	} {
 		p := v1Probe()
 		p.template["cpu.bvt_warp_ns"] = "0\n"

@@ -27,7 +27,8 @@ func NewNotify(tree *Tree, root string) (*Notify, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inotify: %w; hint: raise fs.inotify.max_user_instances", err)
 	}
-	return &Notify{tree: tree, root: root, fd: fd, groups: map[int32]string{}, marks: map[string]int32{}, open: map[string]bool{}}, nil
+	return &Notify{tree: tree, root: root, fd: fd, groups: map[int32]string{}, marks: map[string]int32{},
+		open: map[string]bool{}}, nil
 }
 
 // Close ends all watches.

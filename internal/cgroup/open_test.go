@@ -96,8 +96,8 @@ func TestOpenFilesOfHeldGroups(t *testing.T) {
 	s.want("forgotten")
 }
 
-// TestOpenFilesShrink: many directories that were read often for a while take no memory when they no longer are. Seen by
-// what has to be allocated when they are read often again: the size of the heap depends on what else was collected.
+// TestOpenFilesShrink: many directories that were read often for a while take no memory when they no longer are. Seen
+// by what has to be allocated when they are read often again: the size of the heap depends on what else was collected.
 func TestOpenFilesShrink(t *testing.T) {
 	dirs := make([]string, 20_000)
 	for i := range dirs {

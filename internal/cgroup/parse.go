@@ -35,8 +35,8 @@ func decimal(text string) (int64, error) {
 	return n, nil
 }
 
-// parseCount reads a counter that is an int in the kernel (struct cfs_bandwidth), which is negative from 2^31 on: after 25
-// days of periods of 1 ms, or 8 months of 10 ms. Without the sign it goes on growing.
+// parseCount reads a counter that is an int in the kernel (struct cfs_bandwidth), which is negative from 2^31 on: after
+// 25 days of periods of 1 ms, or 8 months of 10 ms. Without the sign it goes on growing.
 func parseCount(text string) (int64, error) {
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
 		return int64(uint32(n)), nil

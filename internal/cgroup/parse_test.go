@@ -70,7 +70,8 @@ func TestParseStat(t *testing.T) {
 		ok         bool
 	}{
 		{"v1, 6.18", "nr_periods 7\nnr_throttled 3\nthrottled_time 91000001\nnr_bursts 2\nburst_time 5000\n",
-			cpu.Counters{Periods: 7, Throttled: 3, ThrottledTime: 91000001, Bursts: 2, BurstTime: 5000, HasBursts: true}, true},
+			cpu.Counters{Periods: 7, Throttled: 3, ThrottledTime: 91000001, Bursts: 2, BurstTime: 5000,
+				HasBursts: true}, true},
 		{"v1, 5.10", "nr_periods 7\nnr_throttled 3\nthrottled_time 91000001\n",
 			cpu.Counters{Periods: 7, Throttled: 3, ThrottledTime: 91000001}, true},
 		{"v2, 6.12", "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 0\ncore_sched.force_idle_usec 0\n" +
@@ -79,7 +80,8 @@ func TestParseStat(t *testing.T) {
 				BurstTime: 5 * us, HasBursts: true}, true},
 		{"v2 without the controller", "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n",
 			cpu.Counters{Usage: 1500 * us, HasUsage: true}, true},
-		{"a vendor's key", "nr_periods 7\ncurrent_bw 18446744073709551615\nwait per cpu\n", cpu.Counters{Periods: 7}, true},
+		{"a vendor's key", "nr_periods 7\ncurrent_bw 18446744073709551615\nwait per cpu\n", cpu.Counters{Periods: 7},
+			true},
 		{"empty", "", cpu.Counters{}, true},
 		{"torn", "nr_periods 7\nnr_thro", cpu.Counters{}, false},
 		{"no value", "nr_periods\n", cpu.Counters{}, false},
@@ -209,7 +211,8 @@ func FuzzStat(f *testing.F) {
 			}
 			return
 		}
-		for _, n := range []int64{int64(c.Usage), c.Periods, c.Throttled, int64(c.ThrottledTime), c.Bursts, int64(c.BurstTime)} {
+		for _, n := range []int64{int64(c.Usage), c.Periods, c.Throttled, int64(c.ThrottledTime), c.Bursts,
+			int64(c.BurstTime)} {
 			if n < 0 {
 				t.Fatalf("%q gives a negative count: %+v", data, c)
 			}

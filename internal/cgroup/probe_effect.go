@@ -11,14 +11,14 @@ import (
 
 // Features that are judged by what the scratch group can run.
 //
-// Problem: what reads back is no proof. A kernel may take a burst above the quota and clamp it at the refill, or take an
-// unchanged value and do nothing (both were posted upstream as patches).
+// Problem: what reads back is no proof. A kernel may take a burst above the quota and clamp it at the refill, or take
+// an unchanged value and do nothing (both were posted upstream as patches).
 //
-// Approach: the scratch group gets a quota in a period so long that none ends during the probe, and a process that burns
-// CPU. Only a write can then give it runtime, so the CPU time that it uses shows what the write gave.
+// Approach: the scratch group gets a quota in a period so long that none ends during the probe, and a process that
+// burns CPU. Only a write can then give it runtime, so the CPU time that it uses shows what the write gave.
 //
-// Known limits: on a machine that is so busy that the process does not get its CPU time, the answer is unknown. What a CPU
-// runs beyond its slice, up to a tick, is used too, so all margins are half a quota.
+// Known limits: on a machine that is so busy that the process does not get its CPU time, the answer is unknown. What a
+// CPU runs beyond its slice, up to a tick, is used too, so all margins are half a quota.
 
 // How long the probes wait: for the process to use up its runtime, for the proof that the group is throttled, and for
 // the effect of a write.
@@ -118,10 +118,13 @@ func (p *prober) refill() (State, string) {
 	defer spinner.Stop()
 	rewritten, rewrite := "burst", p.tree.SetBurst
 	if p.found.Get(FeatureBurst).State == No {
-		rewritten, rewrite = "quota", func(group string, _ time.Duration) error { return p.tree.SetQuota(group, probeQuota) }
+		rewritten, rewrite = "quota", func(group string, _ time.Duration) error {
+			return p.tree.SetQuota(group, probeQuota)
+		}
 	}
 	var before, after effect
-	for _, least := range []time.Duration{probeQuota / 2, 0} { // the next period ends a second after the one that ended meanwhile
+	// the next period ends a second after the one that ended meanwhile
+	for _, least := range []time.Duration{probeQuota / 2, 0} {
 		if err := untilStill(spinner, least); err != nil {
 			return Unknown, err.Error()
 		}
@@ -140,7 +143,8 @@ func (p *prober) refill() (State, string) {
 }
 
 // rewritten holds the readings before and after a write to the scratch group while it is throttled.
-func (p *prober) rewritten(spinner Spinner, rewrite func(string, time.Duration) error) (before, after effect, err error) {
+func (p *prober) rewritten(spinner Spinner, rewrite func(string, time.Duration) error) (before, after effect,
+	err error) {
 	if before, err = p.seen(spinner); err != nil {
 		return before, after, err
 	}
@@ -157,8 +161,8 @@ func (p *prober) rewritten(spinner Spinner, rewrite func(string, time.Duration) 
 	return before, after, nil
 }
 
-// confirm has the answer No stand only if the group was throttled at the write. On a machine that is full a process may make
-// no way because it waits for a CPU. The kernel counts a throttle when it ends, at the latest with the period.
+// confirm has the answer No stand only if the group was throttled at the write. On a machine that is full a process may
+// make no way because it waits for a CPU. The kernel counts a throttle when it ends, at the latest with the period.
 func (p *prober) confirm(spinner Spinner, before effect, detail string) (State, string) {
 	for waited := time.Duration(0); waited < probePeriod+throttleWait; waited += pollEvery {
 		time.Sleep(pollEvery)
@@ -200,7 +204,8 @@ func judgeRefill(before, after effect) (State, string) {
 	case ran >= probeQuota/2:
 		return Yes, "refills the runtime: the group ran on for " + ran.Round(time.Millisecond).String()
 	case ended:
-		return Unknown, fmt.Sprintf("ends a throttle, and the group then got %v of CPU in %v: the machine is too busy", ran, refillWait)
+		return Unknown, fmt.Sprintf("ends a throttle, and the group then got %v of CPU in %v: the machine is too busy",
+			ran, refillWait)
 	case ran > pollEvery:
 		return Unknown, fmt.Sprintf("was followed by %v of CPU, which is neither a refill nor a standstill", ran)
 	}
@@ -237,8 +242,8 @@ func (p *prober) spin() (Spinner, error) {
 	return spinner, nil
 }
 
-// untilStill has the process go, and waits until it has used the least and makes no way any more. A part of its runtime may
-// be left with CPUs that it went away from.
+// untilStill has the process go, and waits until it has used the least and makes no way any more. A part of its runtime
+// may be left with CPUs that it went away from.
 func untilStill(spinner Spinner, least time.Duration) error {
 	first, err := spinner.Runtime()
 	if err != nil {

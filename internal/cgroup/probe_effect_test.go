@@ -84,17 +84,20 @@ func TestProbeByEffect(t *testing.T) {
 		above   State
 		refill  State
 	}{
-		"mainline":                                {above: No, refill: Yes},
-		"a vendor's burst":                        {more: true, above: Yes, refill: Yes},
-		"a burst that is clamped at the refill":   {kernel: poolFS{clamps: true}, more: true, above: No, refill: Yes},
-		"an unchanged write does nothing":         {kernel: poolFS{ignores: true}, above: No, refill: No},
-		"both":                                    {kernel: poolFS{ignores: true, clamps: true}, more: true, above: No, refill: No},
-		"only a quota refills":                    {kernel: poolFS{only: "cpu.cfs_quota_us"}, above: No, refill: No},
-		"no burst":                                {noBurst: true, above: No, refill: Yes},
-		"no burst, and an unchanged write fails":  {kernel: poolFS{ignores: true}, noBurst: true, above: No, refill: No},
+		"mainline":                              {above: No, refill: Yes},
+		"a vendor's burst":                      {more: true, above: Yes, refill: Yes},
+		"a burst that is clamped at the refill": {kernel: poolFS{clamps: true}, more: true, above: No, refill: Yes},
+		"an unchanged write does nothing":       {kernel: poolFS{ignores: true}, above: No, refill: No},
+		"both": {kernel: poolFS{ignores: true, clamps: true}, more: true, above: No,
+			refill: No},
+		"only a quota refills": {kernel: poolFS{only: "cpu.cfs_quota_us"}, above: No, refill: No},
+		"no burst":             {noBurst: true, above: No, refill: Yes},
+		"no burst, and an unchanged write fails": {kernel: poolFS{ignores: true}, noBurst: true, above: No,
+			refill: No},
 		"a period ends beside an unchanged write": {kernel: poolFS{ignores: true, ends: 18}, above: No, refill: No},
 		"a process that waits for a CPU":          {kernel: poolFS{waits: 5}, above: No, refill: Unknown},
-		"a period ends beside a clamped burst":    {kernel: poolFS{clamps: true, ends: 6}, more: true, above: No, refill: Yes},
+		"a period ends beside a clamped burst": {kernel: poolFS{clamps: true, ends: 6}, more: true, above: No,
+			refill: Yes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, host := c.kernel, testHost()
@@ -148,7 +151,8 @@ func TestJudgeEffects(t *testing.T) {
 		above, why := judgeAbove(before, after)
 		again, because := judgeRefill(before, after)
 		if above != c.above || again != c.again || why == "" || because == "" {
-			t.Errorf("%+v: above the quota %s (%s), refilled %s (%s); want %s, %s", c.after, above, why, again, because, c.above, c.again)
+			t.Errorf("%+v: above the quota %s (%s), refilled %s (%s); want %s, %s", c.after, above, why, again, because,
+				c.above, c.again)
 		}
 	}
 }

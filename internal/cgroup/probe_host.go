@@ -165,8 +165,8 @@ func onlineCPUs(host Host) (int, error) {
 	return len(set), err
 }
 
-// process is a Spinner: a program that writes a line when it is ready, waits for one, and then loops until it has used a
-// second of CPU. It ends with the thread that made it.
+// process is a Spinner: a program that writes a line when it is ready, waits for one, and then loops until it has used
+// a second of CPU. It ends with the thread that made it.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser

@@ -133,7 +133,8 @@ func TestProbeAnswers(t *testing.T) {
 		want    State
 		change  func(*probeFS, fstest.MapFS)
 	}{
-		{"a burst that is taken, and not tried", FeatureAboveQuota, Unknown, func(p *probeFS, _ fstest.MapFS) { p.takesMore = true }},
+		{"a burst that is taken, and not tried", FeatureAboveQuota, Unknown,
+			func(p *probeFS, _ fstest.MapFS) { p.takesMore = true }},
 		{"burst switched off", FeatureBurst, No, func(_ *probeFS, h fstest.MapFS) {
 			h["proc/sys/kernel/sched_cfs_bw_burst_enabled"] = &fstest.MapFile{Data: []byte("0\n")}
 		}},
@@ -153,7 +154,9 @@ func TestProbeAnswers(t *testing.T) {
 			h["sys/kernel/sched_ext/switch_all"] = &fstest.MapFile{Data: []byte("0\n")}
 		}},
 		{"PSI", FeaturePSI, Yes, func(_ *probeFS, h fstest.MapFS) { h["proc/pressure/cpu"] = &fstest.MapFile{} }},
-		{"no sched_ext", FeatureEnforced, Yes, func(_ *probeFS, h fstest.MapFS) { delete(h, "sys/kernel/sched_ext/state") }},
+		{"no sched_ext", FeatureEnforced, Yes, func(_ *probeFS, h fstest.MapFS) {
+			delete(h, "sys/kernel/sched_ext/state")
+		}},
 		{"few watches", FeatureInotify, No, func(_ *probeFS, h fstest.MapFS) {
 			h["proc/sys/fs/inotify/max_user_watches"].Data = []byte("3\n")
 		}},

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// CPUSetsApart says whether the cpuset controller has a hierarchy that no cpu controller shares (v1): there a task can be
-// moved, and nothing but its CPUs changes with it.
+// CPUSetsApart says whether the cpuset controller has a hierarchy that no cpu controller shares (v1): there a task can
+// be moved, and nothing but its CPUs changes with it.
 func (t *Tree) CPUSetsSeparate() bool {
 	if t.version != V1 || t.cpuset == "" {
 		return false

@@ -89,7 +89,7 @@ func (t *Tree) Version() Version { return t.version }
 // Dir is the directory of a group below the FS root, in the hierarchy that has the cpu controller.
 func (t *Tree) Dir(group string) string { return path.Join(".", t.cpu, group) }
 
-// Dirs are the directories of a group: Dir, and that of cpuacct, which counts the CPU time used, where it is mounted apart (v1).
+// Dirs are the directories of a group: Dir, and that of cpuacct, which counts CPU time, where that one is apart (v1).
 func (t *Tree) Dirs(group string) []string {
 	if t.acct == "" || t.acct == t.cpu {
 		return []string{t.Dir(group)}
@@ -359,8 +359,8 @@ func (t *Tree) ThrottledLocal(group string) (time.Duration, error) {
 	return d, t.wrap(group, "cpu.stat.local", err)
 }
 
-// file is the name of a group's file below the FS root: path.Join, with one allocation. A look at a thousand pods makes ten
-// thousand names.
+// file is the name of a group's file below the FS root: path.Join, with one allocation. A look at a thousand pods makes
+// ten thousand names.
 func (t *Tree) file(group, name string) string {
 	if !strings.HasPrefix(group, "/") {
 		return path.Join(t.Dir(group), name)

@@ -43,7 +43,8 @@ func limitWithPeriod(t *testing.T, g *cgrouptest.Group, quota, period time.Durat
 	t.Helper()
 	files := map[string]string{"cpu.max": fmt.Sprint(quota.Microseconds(), " ", period.Microseconds())}
 	if g.Tree().Version() == cgroup.V1 {
-		files = map[string]string{"cpu.cfs_period_us": fmt.Sprint(period.Microseconds()), "cpu.cfs_quota_us": fmt.Sprint(quota.Microseconds())}
+		files = map[string]string{"cpu.cfs_period_us": fmt.Sprint(period.Microseconds()),
+			"cpu.cfs_quota_us": fmt.Sprint(quota.Microseconds())}
 	}
 	for name, text := range files {
 		if err := g.Dir().WriteFile(path.Join(g.Tree().Dir(g.Path), name), []byte(text)); err != nil {
@@ -66,7 +67,8 @@ func TestKernelBandwidth(t *testing.T) {
 		}
 	}
 	limitWithPeriod(t, g, 50*ms, 250*ms)
-	if err := g.Tree().SetQuota(g.Path, 60*ms); err != nil || bandwidth(t, g) != (cpu.Bandwidth{Quota: 60 * ms, Period: 250 * ms}) {
+	if err := g.Tree().SetQuota(g.Path, 60*ms); err != nil ||
+		bandwidth(t, g) != (cpu.Bandwidth{Quota: 60 * ms, Period: 250 * ms}) {
 		t.Errorf("the quota alone was written, and there is %v (%v)", bandwidth(t, g), err)
 	}
 	// tg_set_cfs_bandwidth, min_cfs_quota_period
@@ -324,7 +326,8 @@ func TestKernelProbe(t *testing.T) {
 		}
 		t.Logf("%-22s %-8s %s", f.Name, f.State, f.Detail)
 	}
-	// Each mainline kernel refills at an unchanged write (tg_set_cfs_bandwidth). A machine too busy to try it may not know.
+	// Each mainline kernel refills at an unchanged write (tg_set_cfs_bandwidth).
+	// A machine too busy to try it may not know.
 	if f := found.Get(cgroup.FeatureRefill); f.State == cgroup.No {
 		t.Errorf("%+v", f)
 	}

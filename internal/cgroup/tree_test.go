@@ -328,7 +328,9 @@ func TestFile(t *testing.T) {
 				t.Errorf("below %q, %q: %q, want %q", dir, group, got, want)
 			}
 		}
-		if n := testing.AllocsPerRun(10, func() { tree.file("/kubepods.slice/kubepods-pod1.slice", "cpu.stat") }); n > 1 && dir != "." {
+		if n := testing.AllocsPerRun(10, func() {
+			tree.file("/kubepods.slice/kubepods-pod1.slice", "cpu.stat")
+		}); n > 1 && dir != "." {
 			t.Errorf("below %q: %v allocations", dir, n)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// Bindable puts the group into the hierarchy of the cpuset controller where that is one of its own (v1), with its parent's
-// CPUs, as runtimes do. The parent comes first.
+// Bindable puts the group into the hierarchy of the cpuset controller where that is one of its own (v1), with its
+// parent's CPUs, as runtimes do. The parent comes first.
 func (g *Group) Bindable() {
 	g.t.Helper()
 	if !g.tree.HasCPUSets() {

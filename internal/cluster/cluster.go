@@ -1,5 +1,5 @@
-// Package cluster is what an agent has of Kubernetes: it joins the containers that are found with their pods, passes the
-// node's strategy to the agent, and adds to its status. A nil *Cluster is a node without Kubernetes.
+// Package cluster is what an agent has of Kubernetes: it joins the containers that are found with their pods, passes
+// the node's strategy to the agent, and adds to its status. A nil *Cluster is a node without Kubernetes.
 package cluster
 
 import (
@@ -105,7 +105,8 @@ func (c *Cluster) Report(s *report.Status) {
 		return
 	}
 	k := c.Status()
-	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods,
+	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready,
+		Pods:    k.Pods,
 		Matched: k.Matched, RejectedNow: k.RejectedNow, RejectedTotal: k.RejectedTotal, EventsDropped: k.EventsDropped}
 	for _, m := range k.ConfigMaps {
 		s.Kubernetes.ConfigMaps = append(s.Kubernetes.ConfigMaps, report.ConfigMap{Name: m.String(), There: m.There})

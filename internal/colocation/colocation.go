@@ -104,7 +104,9 @@ func (c *Colocation) Deprioritized(g *observe.Group) bool {
 
 // exposes says whether a group is exposed (policy.Exposed) or in an exposed one.
 func (c *Colocation) exposes(group string) bool {
-	return slices.ContainsFunc(c.exposed, func(level string) bool { return group == level || workload.Under(group, level) })
+	return slices.ContainsFunc(c.exposed, func(level string) bool {
+		return group == level || workload.Under(group, level)
+	})
 }
 
 // deprioritized says whether the mechanism is verified in force for a group.
@@ -305,7 +307,8 @@ func (c *Colocation) logWrites(results []plan.Result) {
 		if r.Outcome == plan.Refused || r.Outcome == plan.Trampled {
 			log = c.Log.Warn
 		}
-		log("co-location", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
+		log("co-location", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to",
+			r.Change.To,
 			"outcome", r.Outcome, "error", r.Err, "why", r.Change.Why)
 	}
 }

@@ -77,14 +77,16 @@ func (c *Colocation) Status(now time.Time, requested strategy.Colocation) *repor
 				n++
 			}
 		}
-		r.Ranks = append(r.Ranks, report.Rank{Rank: rank, Containers: n, Usage: c.usage.total[rank], Used: c.usage.cpus(now, rank)})
+		r.Ranks = append(r.Ranks, report.Rank{Rank: rank, Containers: n, Usage: c.usage.total[rank],
+			Used: c.usage.cpus(now, rank)})
 	}
 	return r
 }
 
 func knobStatus(key plan.Key, e ledger.Entry) report.Priority {
-	k := report.Priority{Cgroup: key.Path, Knob: key.Knob, Want: e.Intended, Have: e.InFile, Original: e.Baseline, InForce: e.InForce(),
-		Since: e.Since, Resets: e.Resets, Refused: e.Refused, Foreign: e.State == ledger.Foreign, Problem: e.Problem}
+	k := report.Priority{Cgroup: key.Path, Knob: key.Knob, Want: e.Intended, Have: e.InFile, Original: e.Baseline,
+		InForce: e.InForce(),
+		Since:   e.Since, Resets: e.Resets, Refused: e.Refused, Foreign: e.State == ledger.Foreign, Problem: e.Problem}
 	switch {
 	case k.Foreign:
 		k.Problem = fmt.Sprintf(report.ProblemPriorityForeign, e.InFile)

@@ -93,7 +93,8 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 		}
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
-			load.Offline = append(load.Offline, suppress.Group{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
+			load.Offline = append(load.Offline, suppress.Group{ID: l.ID,
+				Used:  (usage - before).Seconds() / elapsed.Seconds(),
 				Limit: c.ownersLimit(l.ID, b)})
 		}
 	}

@@ -38,7 +38,8 @@ func AnnotationOf(annotations map[string]string) (key, text string) {
 
 // ParseAnnotations reads the annotations of a pod. A bad field keeps its value of last, the result of the former
 // annotation. All fields do where the text is not JSON. old says that the older annotation was read.
-func ParseAnnotations(object string, annotations map[string]string, last strategy.Patch) (p strategy.Patch, old bool, bad []*Rejected) {
+func ParseAnnotations(object string, annotations map[string]string, last strategy.Patch) (p strategy.Patch, old bool,
+	bad []*Rejected) {
 	key, text := AnnotationOf(annotations)
 	if key == "" {
 		return strategy.Patch{}, false, nil
@@ -46,6 +47,8 @@ func ParseAnnotations(object string, annotations map[string]string, last strateg
 	if bad := tooLong(object, key, text); bad != nil {
 		return last, key == OldAnnotation, bad
 	}
-	p, bad = parsed(object, key, text, last, func(r *jsonReader, list []member) strategy.Patch { return r.patch("", list, last, ofPod) })
+	p, bad = parsed(object, key, text, last, func(r *jsonReader, list []member) strategy.Patch {
+		return r.patch("", list, last, ofPod)
+	})
 	return p, key == OldAnnotation, bad
 }

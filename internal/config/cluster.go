@@ -25,8 +25,8 @@ type nodeStrategy struct {
 	patch    strategy.NodePatch
 }
 
-// For is what a node with these labels gets: the cluster's strategy, and over it that of the first entry that chooses the
-// node.
+// For is what a node with these labels gets: the cluster's strategy, and over it that of the first entry that chooses
+// the node.
 func (c Cluster) For(labels map[string]string) []strategy.NodePatch {
 	for _, n := range c.nodes {
 		if n.selector.Matches(labels) {
@@ -100,7 +100,8 @@ func (r *jsonReader) nodeStrategy(field string, raw []byte, all []nodeStrategy, 
 	last, known := named(all, n.name)
 	n.patch = read(field, list, last.patch)
 	if selector == nil { // the API's LabelSelector: none matches nothing, an empty one everything
-		r.reject(field+".nodeSelector", faultf(`such as {"matchLabels": {"pool": "web"}}, or {} for every node`, "missing"))
+		r.reject(field+".nodeSelector", faultf(`such as {"matchLabels": {"pool": "web"}}, or {} for every node`,
+			"missing"))
 		return n, false
 	}
 	if n.selector, ok = r.selector(field+".nodeSelector", selector); !ok {

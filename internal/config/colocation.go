@@ -49,7 +49,8 @@ func (r reader) experimental(p strategy.ColocationPatch, section ast.Node) error
 			}
 		}
 	}
-	return faultf("write experimental: true at the top level to use it all the same; docs/CONFIG.md says what is known against it",
+	return faultf("write experimental: true at the top level to use it all the same; docs/CONFIG.md says what is "+
+		"known against it",
 		"%s is experimental", strategy.MechanismSchedExt).at(r.name, at, "colocation."+field)
 }
 

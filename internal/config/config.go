@@ -1,8 +1,8 @@
 // Package config turns a configuration file, or the flags that stand in for one, into the strategy of each control
 // group. It is pure: bytes in, a checked answer out. docs/CONFIG.md describes the fields.
 //
-// Kubernetes' annotations and ConfigMaps are read here too, from their texts (type Kubernetes): other people write them, and
-// so a bad field is skipped and reported, where a bad file is an error.
+// Kubernetes' annotations and ConfigMaps are read here too, from their texts (type Kubernetes): other people write
+// them, and so a bad field is skipped and reported, where a bad file is an error.
 //
 // Precedence, weakest first: the defaults (strategy.Default), the section strategy, then the overrides whose glob
 // matches the group, in the order of the file. Each replaces only the fields that it names.
@@ -51,7 +51,8 @@ func (f *File) Node() strategy.Node {
 	return n
 }
 
-// Unmatched lists the globs of overrides and include that match none of the groups, in the order of the file, each once.
+// Unmatched lists the globs of overrides and include that match none of the groups, in the order of the file,
+// each once.
 func (f *File) Unmatched(groups []string) []string {
 	var list []string
 	for _, o := range f.overrides {

@@ -153,7 +153,8 @@ func TestFromFlags(t *testing.T) {
 	for _, c := range []struct {
 		policy, include, want string
 	}{
-		{"Auto", "/a", `--policy: "Auto" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto (did you mean auto?)`},
+		{"Auto", "/a",
+			`--policy: "Auto" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto (did you mean auto?)`},
 		{"auto", "lab/*", `--include: "lab/*" does not begin with / (write "/lab/*")`},
 	} {
 		f, err := FromFlags(c.policy, []string{c.include})
@@ -219,7 +220,8 @@ func maybe[T any](r *rand.Rand, values ...T) *T {
 
 func randomPatch(r *rand.Rand) strategy.Patch {
 	return strategy.Patch{
-		Policy:                     maybe(r, strategy.None, strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly, strategy.Auto),
+		Policy: maybe(r, strategy.None, strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly,
+			strategy.Auto),
 		CPUBurstPercent:            maybe(r, r.Int64N(10001)),
 		CFSQuotaBurstPercent:       maybe(r, 100+r.Int64N(9901)),
 		CFSQuotaBurstPeriodSeconds: maybe(r, r.Int64N(1000)-1),
@@ -255,7 +257,8 @@ func TestErrorType(t *testing.T) {
 	if !errors.As(err, &e) {
 		t.Fatalf("%v is not an *Error", err)
 	}
-	want := &Error{File: "/etc/plimsoll/config.yaml", Line: 2, Field: "strategy.polcy", Msg: "unknown field", Hint: "did you mean policy?"}
+	want := &Error{File: "/etc/plimsoll/config.yaml", Line: 2, Field: "strategy.polcy", Msg: "unknown field",
+		Hint: "did you mean policy?"}
 	if diff := cmp.Diff(want, e); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -287,7 +290,8 @@ overrides:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	for _, text := range []string{"experimental: true\ncolocation: {mechanism: schedExt}", "colocation: {mechanism: schedExt}\nexperimental: true"} {
+	for _, text := range []string{"experimental: true\ncolocation: {mechanism: schedExt}",
+		"colocation: {mechanism: schedExt}\nexperimental: true"} {
 		if got := mustParse(t, text).Node().Colocation.Mechanism; got != strategy.MechanismSchedExt {
 			t.Errorf("%s: %s", text, got)
 		}
@@ -296,24 +300,30 @@ overrides:
 		t.Errorf("asked for nothing, got %+v", got)
 	}
 	for text, want := range map[string]string{
-		"colocation: {mechanism: idel}":                              `"idel" is not one of auto, groupIdentity, idle, weight, slice, coreSched, schedExt, none (did you mean idle?)`,
-		"colocation:\n  enable: true\n  mechanism: schedExt":         "c.yaml:3: colocation.mechanism: schedExt is experimental (write experimental: true",
-		"experimental: false\ncolocation: {mechanism: schedExt}":     "c.yaml:2: colocation.mechanism: schedExt is experimental",
-		"experimental: yes please":                                   "must be true or false",
-		"colocation: {experimental: true, mechanism: schedExt}":      "unknown field",
-		"colocation: {slice: 3}":                                     "must be",
-		"colocation: {slice: 3 ms}":                                  `"3 ms" is not a time`,
-		"colocation: {slice: 99us}":                                  "99µs is outside 100µs..100ms",
-		"colocation: {suppress: {cpuSuppressPolicy: cfsquota}}":      `"cfsquota" is not one of cfsQuota, cpuset`,
-		"colocation: {suppress: {cpuSuppressThresholdPercent: 101}}": "cpuSuppressThresholdPercent: 101 is outside 0..100",
-		"colocation: {schedExt: {floorPercent: 60}}":                 "colocation.schedExt.floorPercent: 60 is outside 0.1..50",
-		"colocation: {schedExt: {floorPercent: .nan}}":               "floorPercent",
-		"colocation: {schedExt: {watchdogSeconds: 31}}":              "colocation.schedExt.watchdogSeconds: 31 is outside 4..30",
-		"colocation: {enable: 1}":                                    "must be true or false, not 1",
-		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}":        "colocation.lsClass.cpuQOS.groupIdentity: 3 is outside -2..2",
-		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":            "2 is neither 0 nor 1",
-		"colocation: {beClass: {cpuQoS: {schedIdle: 1}}}":            "unknown field (did you mean cpuQOS?)",
-		"overrides:\n  - {cgroup: /a, class: BE, mechanism: idle}":   "unknown field",
+		"colocation: {mechanism: idel}": `"idel" is not one of auto, groupIdentity, idle, weight, slice, coreSched, schedExt, none (did you mean idle?)`,
+		"colocation:\n  enable: true\n  mechanism: schedExt": "c.yaml:3: colocation.mechanism: schedExt is " +
+			"experimental (write experimental: true",
+		"experimental: false\ncolocation: {mechanism: schedExt}": "c.yaml:2: colocation.mechanism: schedExt is " +
+			"experimental",
+		"experimental: yes please":                              "must be true or false",
+		"colocation: {experimental: true, mechanism: schedExt}": "unknown field",
+		"colocation: {slice: 3}":                                "must be",
+		"colocation: {slice: 3 ms}":                             `"3 ms" is not a time`,
+		"colocation: {slice: 99us}":                             "99µs is outside 100µs..100ms",
+		"colocation: {suppress: {cpuSuppressPolicy: cfsquota}}": `"cfsquota" is not one of cfsQuota, cpuset`,
+		"colocation: {suppress: {cpuSuppressThresholdPercent: 101}}": "cpuSuppressThresholdPercent: 101 is outside " +
+			"0..100",
+		"colocation: {schedExt: {floorPercent: 60}}": "colocation.schedExt.floorPercent: 60 is " +
+			"outside 0.1..50",
+		"colocation: {schedExt: {floorPercent: .nan}}": "floorPercent",
+		"colocation: {schedExt: {watchdogSeconds: 31}}": "colocation.schedExt.watchdogSeconds: 31 is " +
+			"outside 4..30",
+		"colocation: {enable: 1}": "must be true or false, not 1",
+		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}": "colocation.lsClass.cpuQOS.groupIdentity: 3 " +
+			"is outside -2..2",
+		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":          "2 is neither 0 nor 1",
+		"colocation: {beClass: {cpuQoS: {schedIdle: 1}}}":          "unknown field (did you mean cpuQOS?)",
+		"overrides:\n  - {cgroup: /a, class: BE, mechanism: idle}": "unknown field",
 	} {
 		if _, err := Parse("c.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

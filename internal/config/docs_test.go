@@ -46,7 +46,8 @@ func TestDocument(t *testing.T) {
 		t.Fatalf("%d examples, want 3", len(examples))
 	}
 	first := mustParse(t, examples[0][1])
-	if got := first.Resolve("/lab/batch"); got.Strategy.Policy != strategy.None || got.Request != 0.5 || got.Class != "BE" {
+	if got := first.Resolve("/lab/batch"); got.Strategy.Policy != strategy.None || got.Request != 0.5 ||
+		got.Class != "BE" {
 		t.Errorf("first example, /lab/batch: %+v", got)
 	}
 	receipts := mustParse(t, examples[1][1])
@@ -77,7 +78,8 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	keys := 0
 	for _, file := range files {
-		for _, key := range regexp.MustCompile(`(?:\{|entry\{)"([a-zA-Z]+)", r\.`).FindAllStringSubmatch(readFile(t, file), -1) {
+		for _, key := range regexp.MustCompile(`(?:\{|entry\{)"([a-zA-Z]+)", r\.`).FindAllStringSubmatch(readFile(t,
+			file), -1) {
 			keys++
 			if !regexp.MustCompile("(?m)^## " + key[1] + "$|`" + key[1] + "`").MatchString(doc) {
 				t.Errorf("docs/CONFIG.md does not describe %s", key[1])
@@ -89,13 +91,18 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 }
 
-// TestRangesAreDocumented: the ranges of docs/CONFIG.md are those of the parser: both ends are accepted, and nothing beyond.
+// TestRangesAreDocumented: the ranges of docs/CONFIG.md are those of the parser: both ends are accepted,
+// and nothing beyond.
 func TestRangesAreDocumented(t *testing.T) {
 	in := map[string]string{"request": "overrides: [{cgroup: /a, %s: %s}]", "minSharedCPUs": "reserve: {%s: %s}",
 		"groupIdentity":               "colocation: {beClass: {cpuQOS: {%s: %s}}}",
-		"cpuSuppressThresholdPercent": "colocation: {suppress: {%s: %s}}", "cpuSuppressMinPercent": "colocation: {suppress: {%s: %s}}",
-		"floorPercent": "colocation: {schedExt: {%s: %s}}", "watchdogSeconds": "colocation: {schedExt: {%s: %s}}"}
-	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.*\\| (?:0, or )?(-?[0-9.]+)\\.\\.(-?[0-9.]+) \\|$").FindAllStringSubmatch(readFile(t, "../../docs/CONFIG.md"), -1)
+		"cpuSuppressThresholdPercent": "colocation: {suppress: {%s: %s}}",
+		"cpuSuppressMinPercent":       "colocation: {suppress: {%s: %s}}",
+		"floorPercent":                "colocation: {schedExt: {%s: %s}}",
+		"watchdogSeconds":             "colocation: {schedExt: {%s: %s}}"}
+	rows := regexp.MustCompile(
+		"(?m)^\\| `(\\w+)` \\|.*\\| (?:0, or )?(-?[0-9.]+)\\.\\.(-?[0-9.]+) \\|$").FindAllStringSubmatch(readFile(t,
+		"../../docs/CONFIG.md"), -1)
 	for _, row := range rows {
 		low, err1 := strconv.ParseFloat(row[2], 64)
 		high, err2 := strconv.ParseFloat(row[3], 64)
@@ -103,7 +110,8 @@ func TestRangesAreDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		for value, good := range map[float64]bool{low: true, high: true, low - 1: false, high + 1: false} {
-			text := fmt.Sprintf(cmp.Or(in[row[1]], "strategy: {%s: %s}"), row[1], strconv.FormatFloat(value, 'f', -1, 64))
+			text := fmt.Sprintf(cmp.Or(in[row[1]], "strategy: {%s: %s}"), row[1],
+				strconv.FormatFloat(value, 'f', -1, 64))
 			if _, err := Parse("", []byte(text)); (err == nil) != good {
 				t.Errorf("%s: %v, documented is %s..%s", text, err, row[2], row[3])
 			}
@@ -155,7 +163,8 @@ func TestDocumentedKubernetes(t *testing.T) {
 		t.Errorf("annotation: %+v, %v", got, messages(bad))
 	}
 	cluster, bad := ParseCluster("", examples[1][1], Cluster{})
-	if got := (Kubernetes{Cluster: cluster}).Node(strategy.DefaultNode(), map[string]string{"pool": "web"}); len(bad) > 0 || got.CFSQuotaBurstPercent != 400 {
+	if got := (Kubernetes{Cluster: cluster}).Node(strategy.DefaultNode(),
+		map[string]string{"pool": "web"}); len(bad) > 0 || got.CFSQuotaBurstPercent != 400 {
 		t.Errorf("cpu-burst-config: %+v, %v", got, messages(bad))
 	}
 	namespaces, bad := ParseNamespaces("", examples[2][1], Namespaces{})
@@ -167,14 +176,16 @@ func TestDocumentedKubernetes(t *testing.T) {
 		t.Errorf("plimsoll-tenants: %+v, %v", shared, messages(bad))
 	}
 	_, _, bad = ParseAnnotations("Pod default/web", map[string]string{Annotation: `{"policy": "on"}`}, strategy.Patch{})
-	_, more := ParseCluster("ConfigMap kube-system/ack-slo-config", `{"clusterStrategy": {"cfsQuotaBurstPercent": 99}, "nodeStrategies": [{}]}`, Cluster{})
+	_, more := ParseCluster("ConfigMap kube-system/ack-slo-config",
+		`{"clusterStrategy": {"cfsQuotaBurstPercent": 99}, "nodeStrategies": [{}]}`, Cluster{})
 	_, words := ParseClass("Pod default/web", map[string]string{ClassLabel: "lsr"}, "")
 	for _, r := range slices.Concat(bad, more, words) {
 		if !strings.Contains(doc, "\n"+r.Error()+"\n") {
 			t.Errorf("docs/CONFIG.md does not show %v", r)
 		}
 	}
-	for _, key := range []string{Annotation, OldAnnotation, ExclusiveAnnotation, ClassLabel, OldClassLabel, BurstKey, NamespaceKey, TenantsKey} {
+	for _, key := range []string{Annotation, OldAnnotation, ExclusiveAnnotation, ClassLabel, OldClassLabel, BurstKey,
+		NamespaceKey, TenantsKey} {
 		if !strings.Contains(doc, "`"+key+"`") {
 			t.Errorf("docs/CONFIG.md does not name %s", key)
 		}

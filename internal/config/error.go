@@ -74,7 +74,8 @@ func collect(err error) error {
 	walk(err)
 	if n := len(list) - mostErrors; n > 0 {
 		next := list[mostErrors]
-		list = append(list[:mostErrors], &Error{File: next.File, Line: next.Line, Msg: fmt.Sprintf("%d more errors from here on", n)})
+		list = append(list[:mostErrors], &Error{File: next.File, Line: next.Line,
+			Msg: fmt.Sprintf("%d more errors from here on", n)})
 	}
 	return list
 }
@@ -105,7 +106,8 @@ func (f *fault) at(file string, line int, field string) *Error {
 func checkStrategy(p strategy.Patch, text string) *fault {
 	hint := ""
 	if p.Policy != nil && text != "" {
-		hint = didYouMean(text, []string{string(strategy.None), string(strategy.CPUBurstOnly), string(strategy.CFSQuotaBurstOnly),
+		hint = didYouMean(text, []string{string(strategy.None), string(strategy.CPUBurstOnly),
+			string(strategy.CFSQuotaBurstOnly),
 			string(strategy.Auto)})
 	}
 	return faultOf(p.Check(), hint)
@@ -133,7 +135,8 @@ func didYouMean(written string, words []string) string {
 	}
 	best, nearest := "", len(written)/3+1
 	for _, w := range words {
-		if d := spelling.Distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest && (best == "" || d < nearest) {
+		if d := spelling.Distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest &&
+			(best == "" || d < nearest) {
 			best, nearest = w, d
 		}
 	}

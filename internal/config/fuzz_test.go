@@ -10,9 +10,12 @@ import (
 // Whatever the bytes: an error with a line, or a configuration whose every answer is in range, whose globs are
 // globs, and which means the same when it is written out and read again.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{example, "", "strategy: {policy: auto, sharePoolThresholdPercent: 0}\n", "strategy: {loadLinePercent: 99.9}\n", "include: [/a, '/b*']\n",
-		"overrides: [{cgroup: /a, request: 5m, class: BE}]\n", "strategy:\n\tpolicy: x\n", "a: &b [*b]\n", "? [a]\n: !!x y\n",
-		"strategy: {<<: *x}\n", "--- |\n a\n...\n", "overrides:\n- cgroup: \"/\\u0000\"\n", "{", "'", "\"\\", "%TAG\n"} {
+	for _, seed := range []string{example, "", "strategy: {policy: auto, sharePoolThresholdPercent: 0}\n",
+		"strategy: {loadLinePercent: 99.9}\n", "include: [/a, '/b*']\n",
+		"overrides: [{cgroup: /a, request: 5m, class: BE}]\n", "strategy:\n\tpolicy: x\n", "a: &b [*b]\n",
+		"? [a]\n: !!x y\n",
+		"strategy: {<<: *x}\n", "--- |\n a\n...\n", "overrides:\n- cgroup: \"/\\u0000\"\n", "{", "'",
+		"\"\\", "%TAG\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

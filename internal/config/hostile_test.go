@@ -25,8 +25,10 @@ func TestLongAnnotations(t *testing.T) {
 	for _, length := range []int{MaxAnnotation + 1, 256 << 10} {
 		for _, key := range []string{Annotation, OldAnnotation} {
 			p, old, bad := ParseAnnotations("Pod default/web", map[string]string{key: pad(good, length)}, last)
-			want := []string{"Pod default/web: " + key + ": is longer than 4096 bytes: not read (the fields of docs/CONFIG.md take a few hundred)"}
-			if diff := cmp.Diff(want, messages(bad)); diff != "" || *p.Policy != strategy.CPUBurstOnly || old != (key == OldAnnotation) {
+			want := []string{"Pod default/web: " + key +
+				": is longer than 4096 bytes: not read (the fields of docs/CONFIG.md take a few hundred)"}
+			if diff := cmp.Diff(want, messages(bad)); diff != "" || *p.Policy != strategy.CPUBurstOnly ||
+				old != (key == OldAnnotation) {
 				t.Errorf("%d bytes: %v, old %v, %s", length, *p.Policy, old, diff)
 			}
 		}
@@ -36,7 +38,8 @@ func TestLongAnnotations(t *testing.T) {
 			t.Errorf("%d bytes: %v, %v", length, messages(bad), q)
 		}
 		e, bad := ParseExclusive("o", pad("strict", length), workload.ExclusiveYes)
-		if len(bad) != 1 || bad[0].Key != ExclusiveAnnotation || !strings.HasSuffix(bad[0].Msg, "bytes: not read") || e != workload.ExclusiveYes {
+		if len(bad) != 1 || bad[0].Key != ExclusiveAnnotation || !strings.HasSuffix(bad[0].Msg, "bytes: not read") ||
+			e != workload.ExclusiveYes {
 			t.Errorf("%d bytes: %v, %v", length, messages(bad), e)
 		}
 	}
@@ -60,7 +63,8 @@ func TestFaultsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d faults", name, len(bad))
 		}
 		bounded(t, name, bad)
-		if name == "a long word" && !strings.HasSuffix(bad[0].Msg, `..." is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`) {
+		if name == "a long word" && !strings.HasSuffix(bad[0].Msg,
+			`..." is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`) {
 			t.Errorf("it does not say what is wrong: %s", bad[0].Msg)
 		}
 	}
@@ -71,7 +75,8 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 	var selectors []string
 	for i := range 100 {
-		selectors = append(selectors, fmt.Sprintf(`{"name": "%d", "nodeSelector": {"matchLabels": {"%s": %d}}}`, i, quoted.Replace(trick), i))
+		selectors = append(selectors, fmt.Sprintf(`{"name": "%d", "nodeSelector": {"matchLabels": {"%s": %d}}}`, i,
+			quoted.Replace(trick), i))
 	}
 	_, bad = ParseCluster("o", `{"nodeStrategies": [`+strings.Join(selectors, ",")+`]}`, Cluster{})
 	if n := len(bad); n != mostFaults || bad[n-1].Msg != "more faults than these" {
@@ -93,7 +98,8 @@ func bounded(t *testing.T, name string, bad []*Rejected) {
 	t.Helper()
 	for _, r := range bad {
 		text := r.Error()
-		if len(text) > 100+longestField+2*longestFault || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if len(text) > 100+longestField+2*longestFault ||
+			strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%s: %d bytes: %q", name, len(text), text)
 		}
 	}

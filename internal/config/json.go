@@ -168,7 +168,8 @@ func (r *jsonReader) wrong(field, want string, raw []byte) {
 }
 
 // kept is a value that was read and found good, or else what it was before.
-func kept[T any](r *jsonReader, field string, raw []byte, last *T, read func(field string, raw []byte) (T, bool), check func(*T) *fault) *T {
+func kept[T any](r *jsonReader, field string, raw []byte, last *T, read func(field string, raw []byte) (T, bool),
+	check func(*T) *fault) *T {
 	v, ok := read(field, raw)
 	if !ok {
 		return last

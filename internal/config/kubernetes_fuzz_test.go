@@ -10,7 +10,8 @@ import (
 // Whatever the text: what comes out is in range, every complaint names its place, and what encoding/json takes into the
 // peers' type without a complaint of ours means the same here.
 func FuzzAnnotation(f *testing.F) {
-	for _, seed := range []string{`{"policy": "auto"}`, `{"policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1}`,
+	for _, seed := range []string{`{"policy": "auto"}`,
+		`{"policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1}`,
 		`{"POLICY": "none", "policy": null}`, `{`, `[]`, `null`, `{"policy": 1e3}`, `{"cpuBurstPercent": 1e2}`, "{\"policy\": \"\xff\"}", `{"a": {"b": [[[]]]}}`} {
 		f.Add(seed)
 	}
@@ -33,7 +34,8 @@ func FuzzAnnotation(f *testing.F) {
 }
 
 func FuzzCluster(f *testing.F) {
-	for _, seed := range []string{nodes, `{"clusterStrategy": {"policy": "auto"}}`, `{"nodeStrategies": [{"nodeSelector": {}}]}`,
+	for _, seed := range []string{nodes, `{"clusterStrategy": {"policy": "auto"}}`,
+		`{"nodeStrategies": [{"nodeSelector": {}}]}`,
 		`{"nodeStrategies": [{"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}]}`, `{"clusterStrategy": 1}`, `{}x`} {
 		f.Add(seed)
 	}
@@ -51,7 +53,8 @@ func FuzzCluster(f *testing.F) {
 }
 
 func FuzzNamespacesAndTenants(f *testing.F) {
-	for _, seed := range []string{`{"enabledNamespaces": ["a"], "disabledNamespaces": ["b"]}`, `{"enabledNamespaces": [1]}`, `{"extraCoresPerPod": 1e400}`,
+	for _, seed := range []string{`{"enabledNamespaces": ["a"], "disabledNamespaces": ["b"]}`,
+		`{"enabledNamespaces": [1]}`, `{"extraCoresPerPod": 1e400}`,
 		`{"extraCoresPerNamespace": 0.5, "exclusiveNamespaces": null}`, `{"annotationMaxima": [{"namespaces": ["*"], "cpuBurstPercent": 5}, null]}`} {
 		f.Add(seed)
 	}
@@ -68,7 +71,8 @@ func FuzzNamespacesAndTenants(f *testing.F) {
 		if s.CFSQuotaBurstPercent < 100 || s.CPUBurstPercent < 0 || s.CFSQuotaBurstPeriodSeconds < -1 {
 			t.Fatalf("%q: %+v", text, s)
 		}
-		if tenants.maxima == nil && (s.CFSQuotaBurstPercent > own.CFSQuotaBurstPercent || s.CPUBurstPercent > own.CPUBurstPercent) {
+		if tenants.maxima == nil && (s.CFSQuotaBurstPercent > own.CFSQuotaBurstPercent ||
+			s.CPUBurstPercent > own.CPUBurstPercent) {
 			t.Fatalf("%q: nobody allows more, and it has %+v", text, s)
 		}
 	})

@@ -39,16 +39,28 @@ func TestAnnotations(t *testing.T) {
 	}{
 		{"none", nil, strategy.Patch{}, false, nil},
 		{"empty", map[string]string{Annotation: " "}, strategy.Patch{}, false, nil},
-		{"auto", map[string]string{Annotation: `{"policy": "auto"}`}, strategy.Patch{Policy: of(strategy.Auto)}, false, nil},
-		{"all fields", map[string]string{Annotation: `{"policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1, "startupSeconds": 5, "startupBurstPercent": 400}`},
-			strategy.Patch{Policy: of(strategy.Auto), CPUBurstPercent: of(int64(1000)), CFSQuotaBurstPercent: of(int64(300)), CFSQuotaBurstPeriodSeconds: of(int64(-1)), StartupSeconds: of(int64(5)), StartupBurstPercent: of(int64(400))}, false, nil},
-		{"the threshold is no pod's to say", map[string]string{Annotation: `{"sharePoolThresholdPercent": 500}`}, strategy.Patch{}, false, nil},
-		{"the older", map[string]string{OldAnnotation: `{"policy": "none"}`}, strategy.Patch{Policy: of(strategy.None)}, true, nil},
-		{"the newer wins", map[string]string{OldAnnotation: `{"policy": "none", "cpuBurstPercent": 5}`, Annotation: `{"policy": "auto"}`}, strategy.Patch{Policy: of(strategy.Auto)}, false, nil},
+		{"auto", map[string]string{Annotation: `{"policy": "auto"}`}, strategy.Patch{Policy: of(strategy.Auto)}, false,
+			nil},
+		{"all fields",
+			map[string]string{
+				Annotation: `{"policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1, "startupSeconds": 5, "startupBurstPercent": 400}`},
+			strategy.Patch{Policy: of(strategy.Auto), CPUBurstPercent: of(int64(1000)),
+				CFSQuotaBurstPercent: of(int64(300)), CFSQuotaBurstPeriodSeconds: of(int64(-1)),
+				StartupSeconds: of(int64(5)), StartupBurstPercent: of(int64(400))}, false, nil},
+		{"the threshold is no pod's to say", map[string]string{Annotation: `{"sharePoolThresholdPercent": 500}`},
+			strategy.Patch{}, false, nil},
+		{"the older", map[string]string{OldAnnotation: `{"policy": "none"}`}, strategy.Patch{Policy: of(strategy.None)},
+			true, nil},
+		{"the newer wins", map[string]string{OldAnnotation: `{"policy": "none", "cpuBurstPercent": 5}`,
+			Annotation: `{"policy": "auto"}`}, strategy.Patch{Policy: of(strategy.Auto)}, false, nil},
 		{"null inherits, another case and an unknown field are taken as the peers take them",
-			map[string]string{Annotation: `{"policy": null, "CPUBURSTPERCENT": 7, "color": {"a": [1]}}`}, strategy.Patch{CPUBurstPercent: of(int64(7))}, false, nil},
-		{"a bad field costs itself only", map[string]string{Annotation: `{"policy": "Auto", "cfsQuotaBurstPercent": "150", "cpuBurstPercent": 80, "cfsQuotaBurstPeriodSeconds": -2}`},
-			strategy.Patch{Policy: of(strategy.CPUBurstOnly), CFSQuotaBurstPercent: of(int64(200)), CPUBurstPercent: of(int64(80))}, false, []string{
+			map[string]string{Annotation: `{"policy": null, "CPUBURSTPERCENT": 7, "color": {"a": [1]}}`},
+			strategy.Patch{CPUBurstPercent: of(int64(7))}, false, nil},
+		{"a bad field costs itself only",
+			map[string]string{
+				Annotation: `{"policy": "Auto", "cfsQuotaBurstPercent": "150", "cpuBurstPercent": 80, "cfsQuotaBurstPeriodSeconds": -2}`},
+			strategy.Patch{Policy: of(strategy.CPUBurstOnly), CFSQuotaBurstPercent: of(int64(200)),
+				CPUBurstPercent: of(int64(80))}, false, []string{
 				`Pod default/web: koordinator.sh/cpuBurst: policy: "Auto" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto (did you mean auto?)`,
 				`Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: must be a whole number, not "150" (remove the quotes)`,
 				`Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPeriodSeconds: -2 is outside -1..31536000`}},
@@ -76,7 +88,8 @@ func TestRanges(t *testing.T) {
 		"cfsQuotaBurstPeriodSeconds": {-1, 365 * 24 * 3600}, "sharePoolThresholdPercent": {0, 100},
 	} {
 		for v, good := range map[int64]bool{ends[0]: true, ends[1]: true, ends[0] - 1: false, ends[1] + 1: false} {
-			text := strings.NewReplacer("F", field, "V", strconv.FormatInt(v, 10)).Replace(`{"clusterStrategy": {"F": V}}`)
+			text := strings.NewReplacer("F", field, "V", strconv.FormatInt(v,
+				10)).Replace(`{"clusterStrategy": {"F": V}}`)
 			if _, bad := ParseCluster("ConfigMap a/b", text, Cluster{}); (len(bad) == 0) != good {
 				t.Errorf("%s: %v", text, messages(bad))
 			} else if !good && bad[0].Field != "clusterStrategy."+field {
@@ -103,7 +116,9 @@ func TestNodeStrategies(t *testing.T) {
 		want   func(*strategy.Strategy)
 	}{
 		{nil, func(s *strategy.Strategy) { s.CPUBurstPercent = 700 }},
-		{map[string]string{"pool": "web", "gpu": "1"}, func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.CFSQuotaBurstOnly, 400 }}, // the first
+		// the first
+		{map[string]string{"pool": "web", "gpu": "1"},
+			func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.CFSQuotaBurstOnly, 400 }},
 		{map[string]string{"gpu": ""}, func(s *strategy.Strategy) { s.Policy = strategy.None }},
 		{map[string]string{"gpu": "", "pool": "db"}, func(s *strategy.Strategy) { s.CPUBurstPercent = 700 }},
 	} {
@@ -128,7 +143,8 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 		policy strategy.Policy // of a node of pool web
 		bad    []string
 	}{
-		{`{`, strategy.CFSQuotaBurstOnly, []string{`ConfigMap a/b: cpu-burst-config: not JSON: unexpected EOF (such as {"policy": "auto"})`}},
+		{`{`, strategy.CFSQuotaBurstOnly,
+			[]string{`ConfigMap a/b: cpu-burst-config: not JSON: unexpected EOF (such as {"policy": "auto"})`}},
 		{``, strategy.None, nil},
 		{`{}`, strategy.None, nil},
 		{`null`, strategy.None, nil},
@@ -137,10 +153,12 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 		{`{"clusterStrategy": [], "nodeStrategies": {}}`, strategy.CFSQuotaBurstOnly, []string{
 			`ConfigMap a/b: cpu-burst-config: clusterStrategy: must be an object {...}, not []`,
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies: must be a list [...], not {}`}},
-		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": 1}}, "policy": "none"}]}`, strategy.CFSQuotaBurstOnly, []string{
-			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchLabels.pool: must be text, not 1`}},
-		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "x"}]}`, strategy.CFSQuotaBurstOnly, []string{
-			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].policy: "x" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`}},
+		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": 1}}, "policy": "none"}]}`,
+			strategy.CFSQuotaBurstOnly, []string{
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchLabels.pool: must be text, not 1`}},
+		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "x"}]}`,
+			strategy.CFSQuotaBurstOnly, []string{
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].policy: "x" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`}},
 		{`{"clusterStrategy": {"loadLinePercent": 99.9, "policy": "auto"}}`, strategy.Auto, nil},
 		{`{"clusterStrategy": {"loadLinePercent": 40}}`, strategy.None, []string{
 			`ConfigMap a/b: cpu-burst-config: clusterStrategy.loadLinePercent: 40 is neither 0 nor within 50..99.999`}},
@@ -149,12 +167,14 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 		{`{"nodeStrategies": [{"name": "new", "policy": "auto"}, 5]}`, strategy.None, []string{
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector: missing (such as {"matchLabels": {"pool": "web"}}, or {} for every node)`,
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies[1]: must be an object {...}, not 5`}},
-		{`{"nodeStrategies": [{"name": "a", "nodeSelector": {"matchExpressions": [{"operator": "in"}, {"key": "k", "operator": "In"}, {"key": "k", "operator": "Exists", "values": ["v"]}]}}]}`, strategy.None, []string{
-			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[0].key: missing`,
-			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[1].values: In takes at least one`,
-			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[2].values: Exists takes none`}},
-		{`{"nodeStrategies": [{"nodeSelector": {"matchExpressions": [{"key": "k", "operator": "in", "values": ["v"]}]}}]}`, strategy.None, []string{
-			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[0].operator: "in" is not one of In, NotIn, Exists, DoesNotExist (did you mean In?)`}},
+		{
+			`{"nodeStrategies": [{"name": "a", "nodeSelector": {"matchExpressions": [{"operator": "in"}, {"key": "k", "operator": "In"}, {"key": "k", "operator": "Exists", "values": ["v"]}]}}]}`, strategy.None, []string{
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[0].key: missing`,
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[1].values: In takes at least one`,
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[2].values: Exists takes none`}},
+		{
+			`{"nodeStrategies": [{"nodeSelector": {"matchExpressions": [{"key": "k", "operator": "in", "values": ["v"]}]}}]}`, strategy.None, []string{
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchExpressions[0].operator: "in" is not one of In, NotIn, Exists, DoesNotExist (did you mean In?)`}},
 	} {
 		got, bad := ParseCluster("ConfigMap a/b", c.text, last)
 		if diff := cmp.Diff(c.bad, messages(bad)); diff != "" {
@@ -170,7 +190,8 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 func TestSectionKeepsWhatWasGood(t *testing.T) {
 	last, _ := ParseCluster("", nodes, Cluster{})
 	got, _ := ParseCluster("", `{"clusterStrategy": 1}`, last)
-	if s := (Kubernetes{Cluster: got}).Node(strategy.DefaultNode(), nil); s.Policy != strategy.Auto || s.SharePoolThresholdPercent != 60 {
+	if s := (Kubernetes{Cluster: got}).Node(strategy.DefaultNode(), nil); s.Policy != strategy.Auto ||
+		s.SharePoolThresholdPercent != 60 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -181,19 +202,22 @@ func TestLoadLine(t *testing.T) {
 	if got := (Kubernetes{Cluster: c}).Node(strategy.DefaultNode(), nil).LoadLinePercent; got != 99.9 || bad != nil {
 		t.Errorf("%v, %v", got, messages(bad))
 	}
-	if p, _, bad := ParseAnnotations("", map[string]string{Annotation: `{"loadLinePercent": 99.9}`}, strategy.Patch{}); p.LoadLinePercent != nil || bad != nil {
+	if p, _, bad := ParseAnnotations("", map[string]string{Annotation: `{"loadLinePercent": 99.9}`},
+		strategy.Patch{}); p.LoadLinePercent != nil || bad != nil {
 		t.Errorf("%+v, %v", p, messages(bad))
 	}
 }
 
 func TestNamespaces(t *testing.T) {
-	n, bad := ParseNamespaces("ConfigMap a/b", `{"enabledNamespaces": ["white-ns", "both"], "disabledNamespaces": ["black-ns", "both", 3]}`, Namespaces{})
+	n, bad := ParseNamespaces("ConfigMap a/b",
+		`{"enabledNamespaces": ["white-ns", "both"], "disabledNamespaces": ["black-ns", "both", 3]}`, Namespaces{})
 	want := []string{`ConfigMap a/b: cpu-burst: disabledNamespaces[2]: must be text, not 3`}
 	if diff := cmp.Diff(want, messages(bad)); diff != "" {
 		t.Error(diff)
 	}
 	again, bad := ParseNamespaces("ConfigMap a/b", `{"enabledNamespaces": "white-ns"}`, n)
-	if diff := cmp.Diff([]string{`ConfigMap a/b: cpu-burst: enabledNamespaces: must be a list [...], not "white-ns"`}, messages(bad)); diff != "" {
+	if diff := cmp.Diff([]string{`ConfigMap a/b: cpu-burst: enabledNamespaces: must be a list [...], not "white-ns"`},
+		messages(bad)); diff != "" {
 		t.Error(diff)
 	}
 	for _, c := range []struct {
@@ -201,7 +225,8 @@ func TestNamespaces(t *testing.T) {
 		ns   string
 		want *strategy.Policy
 	}{
-		{n, "white-ns", of(strategy.Auto)}, {n, "black-ns", of(strategy.None)}, {n, "both", of(strategy.None)}, {n, "other", nil},
+		{n, "white-ns", of(strategy.Auto)}, {n, "black-ns", of(strategy.None)}, {n, "both", of(strategy.None)},
+		{n, "other", nil},
 		{again, "white-ns", of(strategy.Auto)}, {again, "both", of(strategy.Auto)}, {again, "black-ns", nil},
 	} {
 		if diff := cmp.Diff(strategy.Patch{Policy: c.want}, c.n.For(c.ns)); diff != "" {
@@ -236,7 +261,8 @@ func TestPrecedence(t *testing.T) {
 	} {
 		g := k.Pod("Pod a/b", node, c.asked)
 		got, cut := g.Strategy, g.Cuts
-		want := strategy.Strategy{Policy: c.policy, CPUBurstPercent: 800, CFSQuotaBurstPercent: c.quota, CFSQuotaBurstPeriodSeconds: 30, StartupSeconds: 60, SharePoolThresholdPercent: 60}
+		want := strategy.Strategy{Policy: c.policy, CPUBurstPercent: 800, CFSQuotaBurstPercent: c.quota,
+			CFSQuotaBurstPeriodSeconds: 30, StartupSeconds: 60, SharePoolThresholdPercent: 60}
 		if diff := cmp.Diff(want, got); diff != "" || cut != nil {
 			t.Errorf("%+v: cut %v, -want +got\n%s", c.asked, cut, diff)
 		}

@@ -21,8 +21,8 @@ func (n Namespaces) For(namespace string) strategy.Patch {
 	return strategy.Patch{Policy: &p}
 }
 
-// ParseNamespaces reads the key cpu-burst. A list that is none keeps its value of last, as does the whole where the text is
-// no JSON; an entry that is no text is left out.
+// ParseNamespaces reads the key cpu-burst. A list that is none keeps its value of last, as does the whole where the
+// text is no JSON; an entry that is no text is left out.
 func ParseNamespaces(object, text string, last Namespaces) (Namespaces, []*Rejected) {
 	return parsed(object, NamespaceKey, text, last, func(r *jsonReader, list []member) Namespaces {
 		var n Namespaces

@@ -110,7 +110,8 @@ var escaped = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\x[0-9a-f]{2}`)
 func checkGlob(glob string) *fault {
 	for _, mount := range []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"} {
 		if rest, ok := strings.CutPrefix(glob, mount+"/"); ok {
-			return faultf(fmt.Sprintf("write %q", "/"+rest), "%q: the path begins below the mount of the cpu controller", glob)
+			return faultf(fmt.Sprintf("write %q", "/"+rest),
+				"%q: the path begins below the mount of the cpu controller", glob)
 		}
 	}
 	switch {
@@ -121,7 +122,8 @@ func checkGlob(glob string) *fault {
 	case glob == "/":
 		return faultf("/* names the groups below it", "the root has no limit")
 	case strings.Contains(glob, "**"):
-		return faultf("write one entry a level, such as /lab/* and /lab/*/*", "%q: ** has no meaning, and * does not cross /", glob)
+		return faultf("write one entry a level, such as /lab/* and /lab/*/*",
+			"%q: ** has no meaning, and * does not cross /", glob)
 	case path.Clean(glob) != glob:
 		return faultf(fmt.Sprintf("write %q", path.Clean(glob)), "%q is not a plain path", glob)
 	}

@@ -8,14 +8,15 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// QOSKey is the key of the peer's ConfigMap that says what classes get, and QOSAnnotation the annotation of a pod of class
-// LS that gets something else.
+// QOSKey is the key of the peer's ConfigMap that says what classes get, and QOSAnnotation the annotation of a pod of
+// class LS that gets something else.
 const (
 	QOSKey        = "resource-qos-config"
 	QOSAnnotation = "koordinator.sh/cpuQOS"
 )
 
-// ParseQOS reads the key resource-qos-config, of which only CPU is of interest here. What is bad keeps its value of last.
+// ParseQOS reads the key resource-qos-config, of which only CPU is of interest here.
+// What is bad keeps its value of last.
 func ParseQOS(object, text string, last Cluster) (Cluster, []*Rejected) {
 	return parsed(object, QOSKey, text, last, func(r *jsonReader, list []member) Cluster {
 		return r.cluster(list, last, r.classes)
@@ -99,8 +100,8 @@ func (r *jsonReader) flag(field string, raw []byte, last *bool) *bool {
 	return &v
 }
 
-// cpuPolicy reads the peer's choice of a mechanism. Its groupIdentity is the default there, also on kernels without it, so
-// that it says no more than auto; its coreSched is ours.
+// cpuPolicy reads the peer's choice of a mechanism. Its groupIdentity is the default there, also on kernels without it,
+// so that it says no more than auto; its coreSched is ours.
 func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanism) *strategy.Mechanism {
 	list, ok := r.members(field, raw)
 	if !ok {
@@ -121,14 +122,15 @@ func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanis
 			coreSched := strategy.MechanismCoreSched
 			return &coreSched
 		}
-		r.reject(field+".cpuPolicy", faultf(didYouMean(text, []string{"groupIdentity", "coreSched"}), "%q is neither groupIdentity nor coreSched", text))
+		r.reject(field+".cpuPolicy", faultf(didYouMean(text, []string{"groupIdentity", "coreSched"}),
+			"%q is neither groupIdentity nor coreSched", text))
 		return last
 	}
 	return nil
 }
 
-// QOSOf is what a pod gets that asks for something else than its class has: no preference, for that would be to the cost of
-// the pods that ask for nothing.
+// QOSOf is what a pod gets that asks for something else than its class has: no preference, for that would be to the
+// cost of the pods that ask for nothing.
 func QOSOf(object string, class strategy.CPUQOS, asked strategy.CPUQOSPatch) (strategy.CPUQOS, []Cut) {
 	const bound = "what its class gets"
 	q := asked.Over(class)

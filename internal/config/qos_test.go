@@ -8,7 +8,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// recorded is what the peer's documentation has for resource-qos-config, with other keys beside that are other programs'.
+// recorded is what the peer's documentation has for resource-qos-config,
+// with other keys beside that are other programs'.
 const recorded = `{
   "clusterStrategy": {
     "policies": {"cpuPolicy": "groupIdentity"},
@@ -30,12 +31,14 @@ func TestQOSOfTheCluster(t *testing.T) {
 		be        strategy.CPUQOS
 		rank      strategy.Rank
 	}{
-		"":    {strategy.MechanismAuto, strategy.CPUQOS{Enable: true, GroupIdentity: -1}, strategy.Offline},
-		"smt": {strategy.MechanismCoreSched, strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1, CoreExpeller: true}, strategy.Offline},
+		"": {strategy.MechanismAuto, strategy.CPUQOS{Enable: true, GroupIdentity: -1}, strategy.Offline},
+		"smt": {strategy.MechanismCoreSched, strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1,
+			CoreExpeller: true}, strategy.Offline},
 		"off": {strategy.MechanismAuto, strategy.CPUQOS{GroupIdentity: -1}, strategy.Neutral},
 	} {
 		got := (Kubernetes{QOS: c}).Node(strategy.DefaultNode(), map[string]string{"pool": pool}).Colocation
-		if got.Mechanism != want.mechanism || got.BE != want.be || got.BE.Rank() != want.rank || !got.LS.Enable || got.System.Enable {
+		if got.Mechanism != want.mechanism || got.BE != want.be || got.BE.Rank() != want.rank || !got.LS.Enable ||
+			got.System.Enable {
 			t.Errorf("pool %q: %+v", pool, got)
 		}
 	}
@@ -46,7 +49,8 @@ func TestQOSOfTheCluster(t *testing.T) {
 
 // What the node's own file says is the weakest.
 func TestQOSOverTheFile(t *testing.T) {
-	own := mustParse(t, "colocation: {enable: true, mechanism: weight, systemClass: {cpuQOS: {groupIdentity: -2}}}").Node()
+	own := mustParse(t,
+		"colocation: {enable: true, mechanism: weight, systemClass: {cpuQOS: {groupIdentity: -2}}}").Node()
 	c, _ := ParseQOS("", `{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": false}}}}`, Cluster{})
 	got := (Kubernetes{QOS: c}).Node(own, nil).Colocation
 	if got.Mechanism != strategy.MechanismWeight || got.BE.Enable || !got.LS.Enable || got.System.GroupIdentity != -2 {
@@ -61,7 +65,8 @@ func TestQOSKeepsWhatWasGood(t *testing.T) {
 		be  strategy.CPUQOS
 		bad []string
 	}{
-		`{`: {strategy.CPUQOS{Enable: true, GroupIdentity: -1}, []string{`ConfigMap a/b: resource-qos-config: not JSON: unexpected EOF (such as {"policy": "auto"})`}},
+		`{`: {strategy.CPUQOS{Enable: true, GroupIdentity: -1},
+			[]string{`ConfigMap a/b: resource-qos-config: not JSON: unexpected EOF (such as {"policy": "auto"})`}},
 		`{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": "yes", "groupIdentity": -3, "schedIdle": 2}}, "policies": {"cpuPolicy": "coreschd"}}}`: {
 			strategy.CPUQOS{Enable: true, GroupIdentity: -1}, []string{
 				`ConfigMap a/b: resource-qos-config: clusterStrategy.beClass.cpuQOS.enable: must be true or false, not "yes"`,
@@ -80,8 +85,8 @@ func TestQOSKeepsWhatWasGood(t *testing.T) {
 	}
 }
 
-// TestNoPodIsPreferredToItsClass: an annotation lowers what a pod gets, and lifts it neither above what the administrator gives
-// the class, nor out of it.
+// TestNoPodIsPreferredToItsClass: an annotation lowers what a pod gets, and lifts it neither above what the
+// administrator gives the class, nor out of it.
 func TestNoPodIsPreferredToItsClass(t *testing.T) {
 	on := func(identity, idle int64, expels bool) strategy.CPUQOS {
 		return strategy.CPUQOS{Enable: true, GroupIdentity: identity, SchedIdle: idle, CoreExpeller: expels}
@@ -102,9 +107,12 @@ func TestNoPodIsPreferredToItsClass(t *testing.T) {
 		{"more", on(1, 0, false), greedy, on(1, 0, false), "online (2) asked, online (1) given"},
 		{"a class without preference", on(0, 0, false), greedy, on(0, 0, false), "online (2) asked, neutral (0) given"},
 		{"a class that has no part in it", off, greedy, off, "online (2) asked, neutral (0) given"},
-		{"an offline class", on(-1, 0, false), `{"enable": false}`, on(-1, 0, false), "neutral (0) asked, offline (-1) given"},
-		{"an idle class", on(2, 1, false), `{"schedIdle": 0, "groupIdentity": -1}`, on(2, 1, false), "offline (-1) asked, offline (-3) given"},
-		{"a core for itself", on(2, 0, false), `{"coreExpeller": true}`, on(2, 0, false), "coreExpeller: true asked, false given"},
+		{"an offline class", on(-1, 0, false), `{"enable": false}`, on(-1, 0, false),
+			"neutral (0) asked, offline (-1) given"},
+		{"an idle class", on(2, 1, false), `{"schedIdle": 0, "groupIdentity": -1}`, on(2, 1, false),
+			"offline (-1) asked, offline (-3) given"},
+		{"a core for itself", on(2, 0, false), `{"coreExpeller": true}`, on(2, 0, false),
+			"coreExpeller: true asked, false given"},
 	} {
 		p, bad := ParseQOSAnnotation("Pod a/b", c.asked, strategy.CPUQOSPatch{})
 		got, cut := QOSOf("Pod a/b", c.class, p)
@@ -145,9 +153,11 @@ func TestThreshold(t *testing.T) {
 	if len(bad) > 0 || got.Suppress != want || got.Enabled() {
 		t.Errorf("%+v, %v; the bound alone changes no priority", got, messages(bad))
 	}
-	c, bad := ParseThreshold("o", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10, "cpuSuppressPolicy": "all"}}`, last)
+	c, bad := ParseThreshold("o",
+		`{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10, "cpuSuppressPolicy": "all"}}`, last)
 	want.MinPercent = 10
-	if got := (Kubernetes{Threshold: c}).Node(strategy.DefaultNode(), nil).Colocation.Suppress; got != want || len(bad) != 2 {
+	if got := (Kubernetes{Threshold: c}).Node(strategy.DefaultNode(), nil).Colocation.Suppress; got != want ||
+		len(bad) != 2 {
 		t.Errorf("%+v, %v", got, messages(bad))
 	}
 }

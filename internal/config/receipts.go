@@ -13,8 +13,8 @@ import (
 // ReceiptsAnnotation is the annotation of a pod none of whose spells are withheld.
 const ReceiptsAnnotation = "plimsoll/receipts"
 
-// OptsOut says whether the text of that annotation keeps a pod out, as every text does but "true": a misspelt "false" is
-// no consent. A pod cannot opt in: its node's administrator says how much is measured.
+// OptsOut says whether the text of that annotation keeps a pod out, as every text does but "true": a misspelt "false"
+// is no consent. A pod cannot opt in: its node's administrator says how much is measured.
 func OptsOut(text string) bool { return text != "" && text != "true" }
 
 // receipts reads a part of the spells: 1%.

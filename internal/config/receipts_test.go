@@ -8,17 +8,21 @@ import (
 )
 
 func TestReceipts(t *testing.T) {
-	for text, want := range map[string]float64{"1%": 0.01, `"2.5%"`: 0.025, "0": 0, "0%": 0, "50%": 0.5, "0.1 %": 0.001} {
+	for text, want := range map[string]float64{"1%": 0.01, `"2.5%"`: 0.025, "0": 0, "0%": 0, "50%": 0.5,
+		"0.1 %": 0.001} {
 		f := mustParse(t, "strategy: {receipts: "+text+"}")
 		if got := f.Node().Receipts; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"1": `strategy.receipts: "1" has no percent sign (write 1%)`, "0.01": "has no percent sign", "60%": "60% is neither 0% nor within 0.1%..50%",
-		"-1%": "-1% is neither", "few": "is not a part in percent", "NaN%": "NaN% is neither", "true": "a part such as 1%", "0.01%": "0.01% is neither",
+		"1": `strategy.receipts: "1" has no percent sign (write 1%)`, "0.01": "has no percent sign",
+		"60%": "60% is neither 0% nor within 0.1%..50%",
+		"-1%": "-1% is neither", "few": "is not a part in percent", "NaN%": "NaN% is neither",
+		"true": "a part such as 1%", "0.01%": "0.01% is neither",
 	} {
-		if _, err := Parse("x", []byte("strategy: {receipts: "+text+"}")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("x", []byte("strategy: {receipts: "+text+"}")); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

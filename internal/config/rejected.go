@@ -16,7 +16,8 @@ type Rejected struct {
 	Hint   string // what to do about it; may be empty
 }
 
-// The most that is shown of a fault. A word or value that a text has is cut before, so that what is wrong with it has room.
+// The most that is shown of a fault. A word or value that a text has is cut before,
+// so that what is wrong with it has room.
 const (
 	longestField = 128
 	longestFault = 512
@@ -24,7 +25,8 @@ const (
 
 // in says where a fault is. Its words may be from the text, which need not print.
 func (f *fault) in(object, key, field string) *Rejected {
-	return &Rejected{Object: object, Key: key, Field: printable.Excerpt(field, longestField), Msg: printable.Excerpt(f.msg, longestFault),
+	return &Rejected{Object: object, Key: key, Field: printable.Excerpt(field, longestField),
+		Msg:  printable.Excerpt(f.msg, longestFault),
 		Hint: printable.Excerpt(f.hint, longestFault)}
 }
 

@@ -58,7 +58,8 @@ func oneOf(text string, words []string) *fault {
 			return nil
 		}
 	}
-	return faultf(didYouMean(text, words), "%q is not one of %s", printable.Cut(text, longestWord), strings.Join(words, ", "))
+	return faultf(didYouMean(text, words), "%q is not one of %s", printable.Cut(text, longestWord),
+		strings.Join(words, ", "))
 }
 
 // cpuList reads the kernel's list format: 0-3,8. A single CPU is a number to YAML.
@@ -93,5 +94,6 @@ func (r reader) exclusive(take func(workload.Exclusive)) read {
 }
 
 func checkExclusive(text string) *fault {
-	return oneOf(text, []string{string(workload.ExclusiveYes), string(workload.ExclusiveNo), string(workload.ExclusiveStrict)})
+	return oneOf(text, []string{string(workload.ExclusiveYes), string(workload.ExclusiveNo),
+		string(workload.ExclusiveStrict)})
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func TestReserve(t *testing.T) {
-	if got := mustParse(t, "").Reserve(); !cmp.Equal(got, strategy.DefaultReserve()) || got.Policy != strategy.ReserveNone {
+	if got := mustParse(t, "").Reserve(); !cmp.Equal(got, strategy.DefaultReserve()) ||
+		got.Policy != strategy.ReserveNone {
 		t.Errorf("nothing is configured: %+v", got)
 	}
 	f := mustParse(t, `
@@ -43,7 +44,8 @@ overrides:
 			t.Errorf("%s: %q, asks %q", group, e.Exclusive, asks)
 		}
 	}
-	for text, want := range map[string][2]bool{"": {false, false}, "true": {true, false}, "strict": {true, true}, "false": {false, false}} {
+	for text, want := range map[string][2]bool{"": {false, false}, "true": {true, false}, "strict": {true, true},
+		"false": {false, false}} {
 		if text != "" {
 			text = "exclusive: " + text
 		}
@@ -59,13 +61,15 @@ overrides:
 
 func TestReserveErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"reserve: {policy: on}":                        `c.yaml:1: reserve.policy: "on" is not one of none, cpuset, auto`,
-		"reserve: {minSharedCPUs: 0.5}":                "c.yaml:1: reserve.minSharedCPUs: leaves everybody else less than a CPU (1 is the least)",
-		"reserve: {minSharedCPUs: most}":               "is not an amount of CPU",
-		"reserve: {reservedCPUs: 3-1}":                 `"3-1" runs backwards`,
-		"reserve: {reservedCPUs: [1, 2]}":              "must be a list of CPUs",
-		"reserve: {exclusive: all}":                    `c.yaml:1: reserve.exclusive: "all" is not one of true, false, strict`,
-		"reserve: {exclusive: 1}":                      "c.yaml:1: reserve.exclusive: must be true, false or strict, not 1",
+		"reserve: {policy: on}": `c.yaml:1: reserve.policy: "on" is not one of none, cpuset, auto`,
+		"reserve: {minSharedCPUs: 0.5}": "c.yaml:1: reserve.minSharedCPUs: leaves everybody else " +
+			"less than a CPU (1 is the least)",
+		"reserve: {minSharedCPUs: most}":  "is not an amount of CPU",
+		"reserve: {reservedCPUs: 3-1}":    `"3-1" runs backwards`,
+		"reserve: {reservedCPUs: [1, 2]}": "must be a list of CPUs",
+		"reserve: {exclusive: all}":       `c.yaml:1: reserve.exclusive: "all" is not one of true, false, strict`,
+		"reserve: {exclusive: 1}": "c.yaml:1: reserve.exclusive: must be true, false or " +
+			"strict, not 1",
 		"reserve: {cpus: 1}":                           "unknown field",
 		"overrides: [{cgroup: /a, exclusive: strikt}]": `overrides[0].exclusive: "strikt" is not one of true, false, strict (did you mean strict?)`,
 		"overrides: [{cgroup: /a, exclusive: 2}]":      "exclusive",

@@ -84,9 +84,11 @@ func (r *jsonReader) term(field string, raw json.RawMessage) term {
 		r.reject(field+".key", faultf("", "missing"))
 	case !listed && t.op != "Exists" && t.op != "DoesNotExist":
 		operators := []string{"In", "NotIn", "Exists", "DoesNotExist"}
-		r.reject(field+".operator", faultf(didYouMean(t.op, operators), "%q is not one of In, NotIn, Exists, DoesNotExist", t.op))
+		r.reject(field+".operator", faultf(didYouMean(t.op, operators),
+			"%q is not one of In, NotIn, Exists, DoesNotExist", t.op))
 	case listed == (len(t.values) == 0):
-		r.reject(field+".values", faultf("", "%s takes %s", t.op, map[bool]string{true: "at least one", false: "none"}[listed]))
+		r.reject(field+".values", faultf("", "%s takes %s", t.op,
+			map[bool]string{true: "at least one", false: "none"}[listed]))
 	}
 	return t
 }

@@ -14,8 +14,8 @@ const (
 	ofPod                // an annotation, whose author is a tenant
 )
 
-// strategyField is a field of a strategy, and how it is read: of a file, whose author is told of every slip, and of the JSON of
-// the peers, where a bad field keeps its last value.
+// strategyField is a field of a strategy, and how it is read: of a file, whose author is told of every slip, and of the
+// JSON of the peers, where a bad field keeps its last value.
 type strategyField struct {
 	name string
 	most scope // the last place that may have it

@@ -61,31 +61,50 @@ func TestAnnotationsAreCut(t *testing.T) {
 		want                           want
 		cut                            []string
 	}{
-		{"the documented defaults, where nothing is said", "", "web", `{"policy": "auto", "cpuBurstPercent": 5000, "cfsQuotaBurstPercent": 900, "cfsQuotaBurstPeriodSeconds": -1, "startupSeconds": 600, "startupBurstPercent": 900}`, nil,
-			want{strategy.Auto, 1000, 300, -1, 60, 300}, []string{"cpuBurstPercent: 5000 asked, 1000 given: " + without, "cfsQuotaBurstPercent: 900 asked, 300 given: " + without,
-				"startupSeconds: 600 asked, 60 given: " + without, "startupBurstPercent: 900 asked, 300 given: " + without}},
-		{"the documented values pass", "", "web", `{"policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1, "startupSeconds": 60, "startupBurstPercent": 300}`, nil,
+		{"the documented defaults, where nothing is said", "", "web",
+			`{"policy": "auto", "cpuBurstPercent": 5000, "cfsQuotaBurstPercent": 900, "cfsQuotaBurstPeriodSeconds": -1, "startupSeconds": 600, "startupBurstPercent": 900}`, nil,
+			want{strategy.Auto, 1000, 300, -1, 60, 300}, []string{"cpuBurstPercent: 5000 asked, 1000 given: " + without,
+				"cfsQuotaBurstPercent: 900 asked, 300 given: " + without,
+				"startupSeconds: 600 asked, 60 given: " + without,
+				"startupBurstPercent: 900 asked, 300 given: " + without}},
+		{"the documented values pass", "", "web",
+			`{"policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1, "startupSeconds": 60, "startupBurstPercent": 300}`, nil,
 			want{strategy.Auto, 1000, 300, -1, 60, 300}, nil},
-		{"lowering is free", "", "web", `{"policy": "auto", "cpuBurstPercent": 0, "cfsQuotaBurstPercent": 100, "cfsQuotaBurstPeriodSeconds": 5, "startupSeconds": 0, "startupBurstPercent": 100}`, nil,
+		{"lowering is free", "", "web",
+			`{"policy": "auto", "cpuBurstPercent": 0, "cfsQuotaBurstPercent": 100, "cfsQuotaBurstPeriodSeconds": 5, "startupSeconds": 0, "startupBurstPercent": 100}`, nil,
 			want{strategy.Auto, 0, 100, 5, 0, 100}, nil},
-		{"the cluster's are less", "", "web", `{"policy": "auto", "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1}`,
+		{"the cluster's are less", "", "web",
+			`{"policy": "auto", "cfsQuotaBurstPercent": 300, "cfsQuotaBurstPeriodSeconds": -1}`,
 			func(s *strategy.Strategy) { s.CFSQuotaBurstPercent, s.CFSQuotaBurstPeriodSeconds = 150, 30 },
-			want{strategy.Auto, 1000, 150, 30, 60, 0}, []string{"cfsQuotaBurstPercent: 300 asked, 150 given: " + without, "cfsQuotaBurstPeriodSeconds: -1 asked, 30 given: " + without}},
-		{"the cluster's are more", "", "web", `{"policy": "auto", "cfsQuotaBurstPercent": 400}`, func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 500 },
+			want{strategy.Auto, 1000, 150, 30, 60, 0}, []string{"cfsQuotaBurstPercent: 300 asked, 150 given: " +
+				without, "cfsQuotaBurstPeriodSeconds: -1 asked, 30 given: " + without}},
+		{"the cluster's are more", "", "web", `{"policy": "auto", "cfsQuotaBurstPercent": 400}`,
+			func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 500 },
 			want{strategy.Auto, 1000, 400, -1, 60, 0}, nil},
-		{"a start may have what the administrator gives to starts", "", "web", `{"policy": "auto", "startupBurstPercent": 900}`, func(s *strategy.Strategy) { s.StartupBurstPercent = 400 },
-			want{strategy.Auto, 1000, 300, -1, 60, 400}, []string{"startupBurstPercent: 900 asked, 400 given: " + without}},
-		{"maxima below the cluster's, without a word where nothing was named", platform, "web", `{"policy": "auto"}`, nil,
+		{"a start may have what the administrator gives to starts", "", "web",
+			`{"policy": "auto", "startupBurstPercent": 900}`,
+			func(s *strategy.Strategy) { s.StartupBurstPercent = 400 },
+			want{strategy.Auto, 1000, 300, -1, 60, 400}, []string{"startupBurstPercent: 900 asked, 400 given: " +
+				without}},
+		{"maxima below the cluster's, without a word where nothing was named", platform, "web", `{"policy": "auto"}`,
+			nil,
 			want{strategy.Auto, 100, 200, 60, 60, 0}, nil},
 		{"maxima", platform, "web", `{"policy": "auto", "cfsQuotaBurstPercent": 250, "startupBurstPercent": 250}`, nil,
-			want{strategy.Auto, 100, 200, 60, 60, 200}, []string{"cfsQuotaBurstPercent: 250 asked, 200 given: " + maxima, "startupBurstPercent: 250 asked, 200 given: " + maxima}},
-		{"a namespace that is allowed more, of one number by a later entry", platform, "platform", `{"policy": "auto", "cfsQuotaBurstPercent": 900, "cfsQuotaBurstPeriodSeconds": -1, "cpuBurstPercent": 900}`, nil,
+			want{strategy.Auto, 100, 200, 60, 60, 200}, []string{"cfsQuotaBurstPercent: 250 asked, 200 given: " +
+				maxima, "startupBurstPercent: 250 asked, 200 given: " + maxima}},
+		{"a namespace that is allowed more, of one number by a later entry", platform, "platform",
+			`{"policy": "auto", "cfsQuotaBurstPercent": 900, "cfsQuotaBurstPeriodSeconds": -1, "cpuBurstPercent": 900}`,
+			nil,
 			want{strategy.Auto, 100, 900, -1, 60, 0}, []string{"cpuBurstPercent: 900 asked, 100 given: " + maxima}},
-		{"-1 is above any number", platform, "web", `{"policy": "cfsQuotaBurstOnly", "cfsQuotaBurstPeriodSeconds": -1}`, nil,
-			want{strategy.CFSQuotaBurstOnly, 100, 200, 60, 60, 0}, []string{"cfsQuotaBurstPeriodSeconds: -1 asked, 60 given: " + maxima}},
-		{"the policy is never cut", platform, "web", `{"policy": "none"}`, func(s *strategy.Strategy) { s.Policy = strategy.Auto },
+		{"-1 is above any number", platform, "web", `{"policy": "cfsQuotaBurstOnly", "cfsQuotaBurstPeriodSeconds": -1}`,
+			nil,
+			want{strategy.CFSQuotaBurstOnly, 100, 200, 60, 60, 0},
+			[]string{"cfsQuotaBurstPeriodSeconds: -1 asked, 60 given: " + maxima}},
+		{"the policy is never cut", platform, "web", `{"policy": "none"}`,
+			func(s *strategy.Strategy) { s.Policy = strategy.Auto },
 			want{strategy.None, 100, 200, 60, 60, 0}, nil},
-		{"who has no annotation has what the administrator gives", platform, "web", "", func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 500 },
+		{"who has no annotation has what the administrator gives", platform, "web", "",
+			func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 500 },
 			want{strategy.None, 1000, 500, -1, 60, 0}, nil},
 	} {
 		node := strategy.Default()
@@ -94,7 +113,8 @@ func TestAnnotationsAreCut(t *testing.T) {
 		}
 		g := Kubernetes{Tenants: tenants(t, c.tenants)}.Pod("Pod a/b", node, annotated(t, c.namespace, c.text))
 		s := g.Strategy
-		if got := (want{s.Policy, s.CPUBurstPercent, s.CFSQuotaBurstPercent, s.CFSQuotaBurstPeriodSeconds, s.StartupSeconds, s.StartupBurstPercent}); got != c.want {
+		if got := (want{s.Policy, s.CPUBurstPercent, s.CFSQuotaBurstPercent, s.CFSQuotaBurstPeriodSeconds,
+			s.StartupSeconds, s.StartupBurstPercent}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 		for i := range c.cut {
@@ -110,7 +130,8 @@ func TestAnnotationsAreCut(t *testing.T) {
 // BE takes nothing, and neither does a pod that wants none.
 func TestReserved(t *testing.T) {
 	refused := func(key, asked, given string) string {
-		return fmt.Sprintf("Pod a/b: %s: %s asked, %s given: the namespace is not in exclusiveNamespaces", key, asked, given)
+		return fmt.Sprintf("Pod a/b: %s: %s asked, %s given: the namespace is not in exclusiveNamespaces", key, asked,
+			given)
 	}
 	lsr, lse := refused(ClassLabel, "LSR", "LS without burst"), refused(ClassLabel, "LSE", "LS without burst")
 	for _, c := range []struct {
@@ -120,17 +141,25 @@ func TestReserved(t *testing.T) {
 		want      Given
 		cut       []string
 	}{
-		{"", workload.ClassLSR, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},
-		{"", workload.ClassLSE, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lse}},
+		{"", workload.ClassLSR, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}},
+			[]string{lsr}},
+		{"", workload.ClassLSE, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}},
+			[]string{lse}},
 		{"", workload.ClassBE, "", Given{Class: workload.ClassBE}, nil},
 		{"", workload.ClassLS, "", Given{Class: workload.ClassLS}, nil},
 		{"", "", workload.ExclusiveYes, Given{}, []string{refused(ExclusiveAnnotation, "true", "no exclusive CPUs")}},
-		{"", "", workload.ExclusiveStrict, Given{}, []string{refused(ExclusiveAnnotation, "strict", "no exclusive CPUs")}},
+		{"", "", workload.ExclusiveStrict, Given{},
+			[]string{refused(ExclusiveAnnotation, "strict", "no exclusive CPUs")}},
 		{"", "", workload.ExclusiveNo, Given{Exclusive: workload.ExclusiveNo}, nil},
-		{"", workload.ClassLSR, workload.ExclusiveNo, Given{Class: workload.ClassLS, Exclusive: workload.ExclusiveNo, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},
-		{`["other"]`, workload.ClassLSR, "", Given{Class: workload.ClassLS, Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},
-		{`["other", "web"]`, workload.ClassLSR, workload.ExclusiveYes, Given{Class: workload.ClassLSR, Exclusive: workload.ExclusiveYes}, nil},
-		{`["*"]`, workload.ClassLSE, workload.ExclusiveStrict, Given{Class: workload.ClassLSE, Exclusive: workload.ExclusiveStrict}, nil},
+		{"", workload.ClassLSR, workload.ExclusiveNo,
+			Given{Class: workload.ClassLS, Exclusive: workload.ExclusiveNo,
+				Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},
+		{`["other"]`, workload.ClassLSR, "", Given{Class: workload.ClassLS,
+			Strategy: strategy.Strategy{Policy: strategy.None}}, []string{lsr}},
+		{`["other", "web"]`, workload.ClassLSR, workload.ExclusiveYes,
+			Given{Class: workload.ClassLSR, Exclusive: workload.ExclusiveYes}, nil},
+		{`["*"]`, workload.ClassLSE, workload.ExclusiveStrict,
+			Given{Class: workload.ClassLSE, Exclusive: workload.ExclusiveStrict}, nil},
 	} {
 		k := Kubernetes{}
 		if c.list != "" {
@@ -139,7 +168,8 @@ func TestReserved(t *testing.T) {
 		if c.want.Strategy.Policy == "" {
 			c.want.Strategy.Policy = strategy.Auto
 		}
-		g := k.Pod("Pod a/b", strategy.Strategy{Policy: strategy.Auto}, Asked{Namespace: "web", ClassKey: ClassLabel, Class: c.class, Exclusive: c.exclusive})
+		g := k.Pod("Pod a/b", strategy.Strategy{Policy: strategy.Auto},
+			Asked{Namespace: "web", ClassKey: ClassLabel, Class: c.class, Exclusive: c.exclusive})
 		cut := listed(g.Cuts)
 		g.Cuts = nil
 		if diff := cmp.Diff(c.want, g); diff != "" {
@@ -156,7 +186,8 @@ func TestOnlyInitContainersAreLimited(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                   nil,
 		`{"policy": "none"}`: nil,
-		`{"policy": "auto"}`: {"Pod a/b: koordinator.sh/cpuBurst: policy: auto asked, none given: neither the pod nor one of its main containers has a limit"},
+		`{"policy": "auto"}`: {"Pod a/b: koordinator.sh/cpuBurst: policy: auto asked, none given: neither the pod " +
+			"nor one of its main containers has a limit"},
 	} {
 		asked := annotated(t, "web", text)
 		asked.InitOnly = true
@@ -187,14 +218,17 @@ tenants:
 		return k.Pod("o", f.Node().Strategy, annotated(t, namespace, text)).Strategy
 	}
 	const much = `{"policy": "auto", "cfsQuotaBurstPercent": 5000, "startupSeconds": 600}`
-	if web, platform := given("web", much), given("platform", much); web.CFSQuotaBurstPercent != 250 || platform.CFSQuotaBurstPercent != 1000 || web.StartupSeconds != 90 {
+	if web, platform := given("web", much), given("platform", much); web.CFSQuotaBurstPercent != 250 ||
+		platform.CFSQuotaBurstPercent != 1000 || web.StartupSeconds != 90 {
 		t.Errorf("web %+v, platform %+v", web, platform)
 	}
-	k.Tenants = tenants(t, `{"extraCoresPerNode": 4, "exclusiveNamespaces": [], "annotationMaxima": [{"namespaces": ["*"], "cfsQuotaBurstPercent": 400}]}`)
+	k.Tenants = tenants(t,
+		`{"extraCoresPerNode": 4, "exclusiveNamespaces": [], "annotationMaxima": [{"namespaces": ["*"], "cfsQuotaBurstPercent": 400}]}`)
 	if web := given("platform", much); web.CFSQuotaBurstPercent != 400 || web.StartupSeconds != 90 {
 		t.Errorf("%+v", web)
 	}
-	if got, want := k.Node(f.Node(), nil).Extra, (strategy.ExtraCores{PerPod: bound(0.5), PerNode: bound(4)}); got != want {
+	if got, want := k.Node(f.Node(), nil).Extra, (strategy.ExtraCores{PerPod: bound(0.5),
+		PerNode: bound(4)}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if g := k.Pod("o", auto(), Asked{Namespace: "trading", Class: workload.ClassLSR}); g.Class == workload.ClassLSR {
@@ -232,7 +266,8 @@ func TestParseTenantsKeepsWhatWasGood(t *testing.T) {
 		t.Error("null is a bound")
 	}
 	_, err := Parse("f", []byte("tenants:\n  annotationMaxima:\n    - cpuBurstPercent: 7\n"))
-	if err == nil || err.Error() != `f:3: tenants.annotationMaxima[0].namespaces: missing (such as ["platform"], or ["*"] for every namespace)` {
+	if err == nil ||
+		err.Error() != `f:3: tenants.annotationMaxima[0].namespaces: missing (such as ["platform"], or ["*"] for every namespace)` {
 		t.Error(err)
 	}
 }

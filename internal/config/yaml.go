@@ -123,7 +123,8 @@ func line(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
-// mapping reads each field of a mapping, in the order of the file. A bad one does not keep those after it from being read.
+// mapping reads each field of a mapping, in the order of the file.
+// A bad one does not keep those after it from being read.
 func (r reader) mapping(field string, n ast.Node, known fields) error {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {

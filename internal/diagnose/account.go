@@ -32,7 +32,8 @@ func (p Parts) sum() time.Duration { return p.outside() + p.Self + p.Unnamed }
 func (p Parts) outside() time.Duration { return p.Own + p.Above + p.Behind + p.Idle + p.IRQ + p.Steal }
 
 func (p Parts) each(o Parts, f func(a, b time.Duration) time.Duration) Parts {
-	return Parts{f(p.Own, o.Own), f(p.Above, o.Above), f(p.Behind, o.Behind), f(p.Idle, o.Idle), f(p.Self, o.Self), f(p.Unnamed, o.Unnamed),
+	return Parts{f(p.Own, o.Own), f(p.Above, o.Above), f(p.Behind, o.Behind), f(p.Idle, o.Idle), f(p.Self, o.Self),
+		f(p.Unnamed, o.Unnamed),
 		Lost{f(p.IRQ, o.IRQ), f(p.Steal, o.Steal)}}
 }
 
@@ -67,7 +68,8 @@ func (a *Account) Add(r Reading) {
 	}
 	before := a.last
 	// A reading in the middle of a switch may be ahead of the next one: these are shown as counters, which only grow.
-	r.Running, r.Waiting, r.Beside = max(r.Running, before.Running), max(r.Waiting, before.Waiting), max(r.Beside, before.Beside)
+	r.Running, r.Waiting, r.Beside = max(r.Running, before.Running), max(r.Waiting, before.Waiting), max(r.Beside,
+		before.Beside)
 	a.last = r
 	elapsed := r.At - before.At
 	running, waiting := r.Running-before.Running, r.Waiting-before.Waiting
@@ -81,8 +83,8 @@ func (a *Account) Add(r Reading) {
 	a.assign(parts, max(r.Waiting-r.Parts.sum(), 0))
 }
 
-// assign divides the pending shortfall among the causes of the waits that have ended. The part that exceeds the waits that
-// still last will find no cause later: it goes to the unnamed time first, and then to the container's own threads.
+// assign divides the pending shortfall among the causes of the waits that have ended. The part that exceeds the waits
+// that still last will find no cause later: it goes to the unnamed time first, and then to the container's own threads.
 func (a *Account) assign(ended Parts, open time.Duration) {
 	if outside := ended.outside(); outside > 0 && a.pending > 0 {
 		outer := ended
@@ -131,7 +133,8 @@ func list(waits, short Parts, kernel float64) []report.Wait {
 	all := []report.Wait{
 		{Cause: report.CauseOwnLimit, Time: waits.Own, Short: short.Own},
 		{Cause: report.CausePodLimit, Time: waits.Above, Short: short.Above},
-		{Cause: report.CauseNeighbour, Time: waits.Behind - of(waits.Behind, kernel), Short: short.Behind - of(short.Behind, kernel)},
+		{Cause: report.CauseNeighbour, Time: waits.Behind - of(waits.Behind, kernel),
+			Short: short.Behind - of(short.Behind, kernel)},
 		{Cause: report.CauseKernel, Time: of(waits.Behind, kernel), Short: of(short.Behind, kernel)},
 		{Cause: report.CauseInterrupts, Time: waits.IRQ, Short: short.IRQ},
 		{Cause: report.CauseHypervisor, Time: waits.Steal, Short: short.Steal},
@@ -148,11 +151,13 @@ func list(waits, short Parts, kernel float64) []report.Wait {
 	return kept
 }
 
-// Sum is the account for a counter: it only grows, so that waits that last are not in it. Kernel threads are neighbours.
+// Sum is the account for a counter: it only grows, so that waits that last are not in it.
+// Kernel threads are neighbours.
 func (a *Account) Sum() report.Waited {
 	f, l := a.first, a.last
 	lost := Lost{l.Lost.IRQ - f.Lost.IRQ, l.Lost.Steal - f.Lost.Steal}
 	running := l.Running - f.Running
-	return report.Waited{Wanted: running + l.Waiting - f.Waiting, Received: running - lost.IRQ - lost.Steal, Beside: l.Beside - f.Beside,
-		Waits: list(l.Parts.minus(f.Parts).plus(Parts{Lost: lost}), a.shortfall, 0)}
+	return report.Waited{Wanted: running + l.Waiting - f.Waiting, Received: running - lost.IRQ - lost.Steal,
+		Beside: l.Beside - f.Beside,
+		Waits:  list(l.Parts.minus(f.Parts).plus(Parts{Lost: lost}), a.shortfall, 0)}
 }

@@ -43,33 +43,49 @@ func TestSplit(t *testing.T) {
 		steps    []step
 		want     Split
 	}{
-		{"alone on a CPU", 1, []step{{running: 100 * ms}}, Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 100 * ms}},
-		{"nothing reserved is nothing short", 0, []step{{running: 50 * ms, waiting: 50 * ms, ended: Parts{Behind: 50 * ms}}},
+		{"alone on a CPU", 1, []step{{running: 100 * ms}},
+			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 100 * ms}},
+		{"nothing reserved is nothing short", 0,
+			[]step{{running: 50 * ms, waiting: 50 * ms, ended: Parts{Behind: 50 * ms}}},
 			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 50 * ms, Waits: Parts{Behind: 50 * ms}}},
-		{"half a CPU behind a neighbour", 1, []step{{running: 50 * ms, waiting: 50 * ms, ended: Parts{Behind: 50 * ms}}},
-			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 50 * ms, Waits: Parts{Behind: 50 * ms}, Shortfall: Parts{Behind: 50 * ms}}},
-		{"what is above the reservation is not short", 0.6, []step{{running: 50 * ms, waiting: 50 * ms, ended: Parts{Behind: 50 * ms}}},
-			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 50 * ms, Waits: Parts{Behind: 50 * ms}, Shortfall: Parts{Behind: 10 * ms}}},
+		{"half a CPU behind a neighbour", 1,
+			[]step{{running: 50 * ms, waiting: 50 * ms, ended: Parts{Behind: 50 * ms}}},
+			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 50 * ms, Waits: Parts{Behind: 50 * ms},
+				Shortfall: Parts{Behind: 50 * ms}}},
+		{"what is above the reservation is not short", 0.6,
+			[]step{{running: 50 * ms, waiting: 50 * ms, ended: Parts{Behind: 50 * ms}}},
+			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 50 * ms, Waits: Parts{Behind: 50 * ms},
+				Shortfall: Parts{Behind: 10 * ms}}},
 		{"two slices do not make good for each other", 0.5, []step{
 			{running: 100 * ms},
 			{waiting: 100 * ms, ended: Parts{Own: 100 * ms}},
-		}, Split{Elapsed: 200 * ms, Wanted: 200 * ms, Received: 100 * ms, Waits: Parts{Own: 100 * ms}, Shortfall: Parts{Own: 50 * ms}}},
-		{"in proportion to those outside", 2, []step{{running: 100 * ms, waiting: 200 * ms, ended: Parts{Own: 30 * ms, Behind: 90 * ms, Self: 80 * ms}}},
-			Split{Elapsed: 100 * ms, Wanted: 300 * ms, Received: 100 * ms, Waits: Parts{Own: 30 * ms, Behind: 90 * ms, Self: 80 * ms},
+		}, Split{Elapsed: 200 * ms, Wanted: 200 * ms, Received: 100 * ms, Waits: Parts{Own: 100 * ms},
+			Shortfall: Parts{Own: 50 * ms}}},
+		{"in proportion to those outside", 2,
+			[]step{{running: 100 * ms, waiting: 200 * ms, ended: Parts{Own: 30 * ms, Behind: 90 * ms, Self: 80 * ms}}},
+			Split{Elapsed: 100 * ms, Wanted: 300 * ms, Received: 100 * ms,
+				Waits:     Parts{Own: 30 * ms, Behind: 90 * ms, Self: 80 * ms},
 				Shortfall: Parts{Own: 25 * ms, Behind: 75 * ms}}},
-		{"its own threads have the rest", 2, []step{{running: 100 * ms, waiting: 200 * ms, ended: Parts{Behind: 20 * ms, Self: 180 * ms}}},
-			Split{Elapsed: 100 * ms, Wanted: 300 * ms, Received: 100 * ms, Waits: Parts{Behind: 20 * ms, Self: 180 * ms},
+		{"its own threads have the rest", 2,
+			[]step{{running: 100 * ms, waiting: 200 * ms, ended: Parts{Behind: 20 * ms, Self: 180 * ms}}},
+			Split{Elapsed: 100 * ms, Wanted: 300 * ms, Received: 100 * ms,
+				Waits:     Parts{Behind: 20 * ms, Self: 180 * ms},
 				Shortfall: Parts{Behind: 20 * ms, Self: 80 * ms}}},
 		{"interrupts take what had been given", 1, []step{{running: 100 * ms, lost: Lost{IRQ: 5 * ms, Steal: 20 * ms}}},
 			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 75 * ms, Waits: Parts{Lost: Lost{5 * ms, 20 * ms}},
 				Shortfall: Parts{Lost: Lost{5 * ms, 20 * ms}}}},
 		{"a wait over three slices finds its cause at its end", 1, []step{
-			{waiting: 100 * ms}, {waiting: 100 * ms}, {running: 50 * ms, waiting: 50 * ms, ended: Parts{Above: 250 * ms}},
-		}, Split{Elapsed: 300 * ms, Wanted: 300 * ms, Received: 50 * ms, Waits: Parts{Above: 250 * ms}, Shortfall: Parts{Above: 250 * ms}}},
+			{waiting: 100 * ms}, {waiting: 100 * ms}, {running: 50 * ms, waiting: 50 * ms,
+				ended: Parts{Above: 250 * ms}},
+		}, Split{Elapsed: 300 * ms, Wanted: 300 * ms, Received: 50 * ms, Waits: Parts{Above: 250 * ms},
+			Shortfall: Parts{Above: 250 * ms}}},
 		{"a wait that lasts has no name", 1, []step{{running: 40 * ms, waiting: 60 * ms}},
-			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 40 * ms, Waits: Parts{Unnamed: 60 * ms}, Shortfall: Parts{Unnamed: 60 * ms}}},
-		{"waits from before are scaled out", 1, []step{{running: 90 * ms, waiting: 10 * ms, ended: Parts{Behind: 30 * ms, Own: 10 * ms}}},
-			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 90 * ms, Waits: Parts{Behind: 7500 * time.Microsecond, Own: 2500 * time.Microsecond},
+			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 40 * ms, Waits: Parts{Unnamed: 60 * ms},
+				Shortfall: Parts{Unnamed: 60 * ms}}},
+		{"waits from before are scaled out", 1,
+			[]step{{running: 90 * ms, waiting: 10 * ms, ended: Parts{Behind: 30 * ms, Own: 10 * ms}}},
+			Split{Elapsed: 100 * ms, Wanted: 100 * ms, Received: 90 * ms,
+				Waits:     Parts{Behind: 7500 * time.Microsecond, Own: 2500 * time.Microsecond},
 				Shortfall: Parts{Behind: 7500 * time.Microsecond, Own: 2500 * time.Microsecond}}},
 	} {
 		if diff := cmp.Diff(c.want, run(c.reserved, c.steps...).Split()); diff != "" {
@@ -101,7 +117,8 @@ func TestSplitAddsUp(t *testing.T) {
 			s := step{running: span(), waiting: span()}
 			s.lost = Lost{s.running / 10, s.running / 20}
 			open += s.waiting
-			for _, part := range []*time.Duration{&s.ended.Own, &s.ended.Above, &s.ended.Behind, &s.ended.Idle, &s.ended.Self, &s.ended.Unnamed} {
+			for _, part := range []*time.Duration{&s.ended.Own, &s.ended.Above, &s.ended.Behind, &s.ended.Idle,
+				&s.ended.Self, &s.ended.Unnamed} {
 				*part = time.Duration(random.Int64N(int64(open)/6 + 1))
 				open -= *part
 			}
@@ -115,7 +132,8 @@ func TestSplitAddsUp(t *testing.T) {
 		if short := s.Shortfall.sum(); short < 0 || short > s.Wanted-s.Received+time.Microsecond {
 			t.Fatalf("short of %v, waited %v: %+v", short, s.Wanted-s.Received, s)
 		}
-		for _, part := range []time.Duration{s.Waits.Own, s.Waits.Above, s.Waits.Behind, s.Waits.Idle, s.Waits.Self, s.Waits.IRQ, s.Waits.Steal} {
+		for _, part := range []time.Duration{s.Waits.Own, s.Waits.Above, s.Waits.Behind, s.Waits.Idle, s.Waits.Self,
+			s.Waits.IRQ, s.Waits.Steal} {
 			if part < 0 {
 				t.Fatalf("a part is negative: %+v", s)
 			}
@@ -125,9 +143,11 @@ func TestSplitAddsUp(t *testing.T) {
 
 // What is shown as a counter leaves out the wait that lasts, and what was before the account.
 func TestSum(t *testing.T) {
-	got := run(1, step{running: 40 * ms, waiting: 60 * ms, ended: Parts{Behind: 20 * ms}, lost: Lost{IRQ: 5 * ms}}).Sum()
+	got := run(1, step{running: 40 * ms, waiting: 60 * ms, ended: Parts{Behind: 20 * ms},
+		lost: Lost{IRQ: 5 * ms}}).Sum()
 	want := report.Waited{Wanted: 100 * ms, Received: 35 * ms, Waits: []report.Wait{
-		{Cause: report.CauseNeighbour, Time: 20 * ms, Short: 20 * ms}, {Cause: report.CauseInterrupts, Time: 5 * ms, Short: 5 * ms}}}
+		{Cause: report.CauseNeighbour, Time: 20 * ms, Short: 20 * ms}, {Cause: report.CauseInterrupts, Time: 5 * ms,
+			Short: 5 * ms}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got): %s", diff)
 	}

@@ -50,8 +50,9 @@ func Describe(c Container, s Split, behind []Behind) report.Diagnosed {
 	return d
 }
 
-// Named are the neighbours, kernel threads among them, that a container has waited for, the longest first and at most so many.
-// Together they have no more than the time that it waited behind neighbours: what a limit took is never laid on one.
+// Named are the neighbours, kernel threads among them, that a container has waited for, the longest first and at most
+// so many. Together they have no more than the time that it waited behind neighbours:
+// what a limit took is never laid on one.
 func Named(behind []Behind, w report.Waited, most int) []report.Neighbour {
 	var all, waited time.Duration
 	behind = slices.Clone(behind)
@@ -113,6 +114,7 @@ func Rank(list []report.Diagnosed) {
 		return *d.Short
 	}
 	slices.SortStableFunc(list, func(a, b report.Diagnosed) int {
-		return cmp.Or(cmp.Compare(short(b), short(a)), cmp.Compare(b.Wanted-b.Received, a.Wanted-a.Received), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(short(b), short(a)), cmp.Compare(b.Wanted-b.Received, a.Wanted-a.Received),
+			cmp.Compare(a.Name, b.Name))
 	})
 }

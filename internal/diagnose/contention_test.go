@@ -9,8 +9,10 @@ import (
 
 // second is what a container's threads did in a second.
 func second(running time.Duration, waits Parts) [2]Reading {
-	before := Reading{At: time.Hour, Running: time.Minute, Waiting: time.Minute, Parts: Parts{Own: time.Second, Above: time.Second,
-		Behind: time.Second, Idle: time.Second, Self: time.Second, Unnamed: time.Second, Lost: Lost{time.Second, time.Second}}}
+	before := Reading{At: time.Hour, Running: time.Minute, Waiting: time.Minute,
+		Parts: Parts{Own: time.Second, Above: time.Second,
+			Behind: time.Second, Idle: time.Second, Self: time.Second, Unnamed: time.Second, Lost: Lost{time.Second,
+				time.Second}}}
 	after := before
 	after.At += time.Second
 	after.Running += running
@@ -31,14 +33,20 @@ func TestContention(t *testing.T) {
 		{"nobody", nil, 0, 0, 0},
 		{"nothing ran", [][2]Reading{second(0, Parts{})}, 0, 0, 0},
 		{"alone on a CPU", [][2]Reading{second(time.Second, Parts{})}, 0, time.Second, 0},
-		{"two groups on one CPU", [][2]Reading{second(half, Parts{Behind: half}), second(half, Parts{Behind: half})}, time.Second, 2 * time.Second, 0.5},
+		{"two groups on one CPU", [][2]Reading{second(half, Parts{Behind: half}), second(half, Parts{Behind: half})},
+			time.Second, 2 * time.Second, 0.5},
 		{"throttled by its own limit", [][2]Reading{second(200*ms, Parts{Own: 800 * ms})}, 0, 200 * ms, 0},
 		{"throttled by the limit of its pod", [][2]Reading{second(200*ms, Parts{Above: 800 * ms})}, 0, 200 * ms, 0},
-		{"a limit does not dilute it", [][2]Reading{second(100*ms, Parts{Behind: 100 * ms, Own: 500 * ms, Above: 300 * ms})}, 100 * ms, 200 * ms, 0.5},
-		{"threads of its own are in the way", [][2]Reading{second(time.Second, Parts{Self: 3 * time.Second})}, 0, 4 * time.Second, 0},
-		{"neither idle CPUs nor what takes a CPU away is a group", [][2]Reading{second(600*ms, Parts{Idle: 100 * ms, Unnamed: 100 * ms,
-			Lost: Lost{100 * ms, 100 * ms}})}, 0, time.Second, 0},
-		{"eight threads beside one", [][2]Reading{second(half, Parts{Self: 7 * half, Behind: 8 * half}), second(half, Parts{Behind: half})},
+		{"a limit does not dilute it",
+			[][2]Reading{second(100*ms, Parts{Behind: 100 * ms, Own: 500 * ms, Above: 300 * ms})}, 100 * ms, 200 * ms,
+			0.5},
+		{"threads of its own are in the way", [][2]Reading{second(time.Second, Parts{Self: 3 * time.Second})}, 0,
+			4 * time.Second, 0},
+		{"neither idle CPUs nor what takes a CPU away is a group",
+			[][2]Reading{second(600*ms, Parts{Idle: 100 * ms, Unnamed: 100 * ms,
+				Lost: Lost{100 * ms, 100 * ms}})}, 0, time.Second, 0},
+		{"eight threads beside one", [][2]Reading{second(half, Parts{Self: 7 * half, Behind: 8 * half}),
+			second(half, Parts{Behind: half})},
 			9 * half, 18 * half, 0.5},
 	} {
 		var n Node
@@ -48,8 +56,10 @@ func TestContention(t *testing.T) {
 		}
 		n.At(ContentionEvery)
 		got := n.Sum()
-		if got.Contended != c.contended || got.Runnable != c.runnable || got.Ratio == nil || math.Abs(*got.Ratio-c.ratio) > 1e-9 {
-			t.Errorf("%s: contended %v, runnable %v, ratio %v; want %v, %v, %v", c.name, got.Contended, got.Runnable, got.Ratio, c.contended, c.runnable, c.ratio)
+		if got.Contended != c.contended || got.Runnable != c.runnable || got.Ratio == nil ||
+			math.Abs(*got.Ratio-c.ratio) > 1e-9 {
+			t.Errorf("%s: contended %v, runnable %v, ratio %v; want %v, %v, %v", c.name, got.Contended, got.Runnable,
+				got.Ratio, c.contended, c.runnable, c.ratio)
 		}
 	}
 }
@@ -81,7 +91,9 @@ func TestContentionOnlyGrows(t *testing.T) {
 	var n Node
 	before, last := Reading{}, n.Sum()
 	for i := range 10_000 {
-		after := Reading{Running: before.Running + some(), Parts: before.Parts.plus(Parts{Own: some().Abs(), Behind: some().Abs(), Self: some().Abs(), Idle: some().Abs()})}
+		after := Reading{Running: before.Running + some(),
+			Parts: before.Parts.plus(Parts{Own: some().Abs(), Behind: some().Abs(), Self: some().Abs(),
+				Idle: some().Abs()})}
 		n.Add(before, after)
 		n.At(time.Duration(i) * time.Second)
 		now := n.Sum()

@@ -29,7 +29,8 @@ func judge(d report.Diagnosed, elapsed time.Duration) (verdict, next string) {
 	worst := heaviest(d)
 	waited := 1 - received/wanted
 	if worst == nil || waited < bearable {
-		verdict = fmt.Sprintf("It received %s of the CPU time that it wanted: it is not short of CPU.", percent(1-waited))
+		verdict = fmt.Sprintf("It received %s of the CPU time that it wanted: it is not short of CPU.",
+			percent(1-waited))
 	} else {
 		verdict, next = blame(d, *worst, wanted, received)
 		verdict, next = kept(d, elapsed, worst.Cause, verdict, next)
@@ -55,9 +56,11 @@ func beside(d report.Diagnosed, verdict, next string) (string, string) {
 	if part < mostly {
 		return verdict, next
 	}
-	verdict += fmt.Sprintf(" For %s of the time that it ran, the core's other hardware thread ran another group, which makes both slower.", percent(part))
+	verdict += fmt.Sprintf(" For %s of the time that it ran, the core's other hardware thread ran another group, "+
+		"which makes both slower.", percent(part))
 	if next == "" {
-		next = "if it is slow all the same, keep its cores free of others: `coreExpeller` with `colocation`, or " + exclusive + " and a request of whole cores"
+		next = "if it is slow all the same, keep its cores free of others: `coreExpeller` with `colocation`, or " +
+			exclusive + " and a request of whole cores"
 	}
 	return verdict, next
 }
@@ -73,19 +76,24 @@ func blame(d report.Diagnosed, worst report.Wait, wanted, received float64) (ver
 	case report.CauseNeighbour:
 		return behind(d, part)
 	case report.CauseOwnThreads:
-		return fmt.Sprintf("Its threads waited for each other for %s of the time that they wanted: on average %.1f wanted to run, on %.2f CPUs.", percent(part), wanted, received),
+		return fmt.Sprintf("Its threads waited for each other for %s of the time that they wanted: on average %.1f "+
+				"wanted to run, on %.2f CPUs.", percent(part), wanted, received),
 			"run fewer threads, or give it more CPUs"
 	case report.CauseKernel:
 		return fmt.Sprintf("For %s of the time that it wanted, kernel threads had the CPU.", percent(part)),
 			"see which: `top -H` and /proc/interrupts; storage and network work can be bound to other CPUs"
 	case report.CauseInterrupts:
-		return fmt.Sprintf("Interrupts took %s of the time that it wanted.", percent(part)), "bind interrupts to other CPUs (/proc/irq/*/smp_affinity_list)"
+		return fmt.Sprintf("Interrupts took %s of the time that it wanted.",
+			percent(part)), "bind interrupts to other CPUs (/proc/irq/*/smp_affinity_list)"
 	case report.CauseHypervisor:
-		return fmt.Sprintf("The hypervisor took %s of the time that it wanted.", percent(part)), "the machine itself is short of CPU: take a larger or another one"
+		return fmt.Sprintf("The hypervisor took %s of the time that it wanted.",
+			percent(part)), "the machine itself is short of CPU: take a larger or another one"
 	case report.CauseIdle:
-		return fmt.Sprintf("For %s of the time that it wanted, an idle CPU was waking up.", percent(part)), "shallower sleep states (cpupower idle-set), if this latency matters"
+		return fmt.Sprintf("For %s of the time that it wanted, an idle CPU was waking up.",
+			percent(part)), "shallower sleep states (cpupower idle-set), if this latency matters"
 	}
-	return fmt.Sprintf("It waited for %s of the time that it wanted; the cause is not known.", percent(part)), "diagnose for longer: --for 60s"
+	return fmt.Sprintf("It waited for %s of the time that it wanted; the cause is not known.",
+		percent(part)), "diagnose for longer: --for 60s"
 }
 
 // heaviest is the cause to speak of: that of the largest part of the shortfall, and without one, of the waits.
@@ -112,7 +120,9 @@ func throttled(d report.Diagnosed, whose string, limit *float64, part, wanted fl
 		return verdict, "raise " + above + " limit, or let it burst (`plimsoll run --policy auto`)"
 	case d.Received.Seconds() >= 0.9**limit*d.Wanted.Seconds()/wanted:
 		return verdict + fmt.Sprintf(" The limit is %.2f CPUs and it used nearly all of it.", *limit),
-			fmt.Sprintf("raise %s limit; %.2f CPUs were wanted on average, which its waiting makes larger than its need", above, wanted)
+			fmt.Sprintf(
+				"raise %s limit; %.2f CPUs were wanted on average, which its waiting makes larger than its need", above,
+				wanted)
 	}
 	return verdict + fmt.Sprintf(" The limit is %.2f CPUs and it used less on average: its peaks run into it.", *limit),
 		"let it burst: `plimsoll run --policy auto`; `plimsoll advise` says how far"
@@ -133,9 +143,12 @@ func behind(d report.Diagnosed, part float64) (verdict, next string) {
 	switch {
 	case ratio(phantom, all) >= mostly:
 		return verdict + fmt.Sprintf(" In %s of it a CPU that it may use was idle.", percent(ratio(phantom, all))),
-			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); " + exclusive + " end it"
+			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); " + exclusive +
+				" end it"
 	case ratio(forced, all) >= mostly:
-		return verdict + fmt.Sprintf(" In %s of it the others received all that they reserved (one CPU, where no request is known) on other CPUs.", percent(ratio(forced, all))),
+		return verdict +
+				fmt.Sprintf(" In %s of it the others received all that they reserved (one CPU, where no request is "+
+					"known) on other CPUs.", percent(ratio(forced, all))),
 			"give it " + exclusive + ", or " + lower(first)
 	}
 	return verdict, lower(first) + ", or give it " + exclusive

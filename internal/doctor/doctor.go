@@ -18,18 +18,21 @@ const Schema = "plimsoll.doctor/v1"
 
 // Report is what the doctor says.
 type Report struct {
-	Schema       string             `json:"schema"`
-	Version      string             `json:"version"`                       // of Plimsoll
-	Kernel       string             `json:"kernel"`                        // the release of Linux
-	Root         string             `json:"cgroup_root"`                   // where the control groups are mounted
-	Features     cgroup.Features    `json:"features"`                      // what the kernel and the mount can do
-	Policies     []Outlook          `json:"policies"`                      // what each policy comes to here
-	Priority     []policy.Verdict   `json:"priority"`                      // the mechanisms that put online work before offline work
-	Preferred    strategy.Mechanism `json:"priority_auto"`                 // the mechanism that `auto` comes to
-	PreferredWhy string             `json:"priority_auto_why"`             // why this one
-	Configured   *Choice            `json:"priority_configured,omitempty"` // what `--config` asks for; absent: no configuration was given
-	Advice       []string           `json:"advice"`                        // what to do, in words
-	Runtimes     *Suspects          `json:"runtimes,omitempty"`            // whether containers can use a burst; absent: none could be looked at
+	Schema   string          `json:"schema"`
+	Version  string          `json:"version"`     // of Plimsoll
+	Kernel   string          `json:"kernel"`      // the release of Linux
+	Root     string          `json:"cgroup_root"` // where the control groups are mounted
+	Features cgroup.Features `json:"features"`    // what the kernel and the mount can do
+	Policies []Outlook       `json:"policies"`    // what each policy comes to here
+	// the mechanisms that put online work before offline work
+	Priority     []policy.Verdict   `json:"priority"`
+	Preferred    strategy.Mechanism `json:"priority_auto"`     // the mechanism that `auto` comes to
+	PreferredWhy string             `json:"priority_auto_why"` // why this one
+	// what `--config` asks for; absent: no configuration was given
+	Configured *Choice  `json:"priority_configured,omitempty"`
+	Advice     []string `json:"advice"` // what to do, in words
+	// whether containers can use a burst; absent: none could be looked at
+	Runtimes *Suspects `json:"runtimes,omitempty"`
 }
 
 // The features that are probed beside those of package cgroup, and are judged here.
@@ -57,7 +60,8 @@ type Choice struct {
 // Judge says what the agent would make of a configuration.
 func Judge(asked strategy.Colocation, machine policy.Machine) *Choice {
 	c := &Choice{Asked: asked.Mechanism}
-	if c.Mechanism, c.Why = policy.Choose(asked.Mechanism, machine); c.Mechanism != strategy.MechanismNone && !asked.Enabled() {
+	if c.Mechanism, c.Why = policy.Choose(asked.Mechanism, machine); c.Mechanism != strategy.MechanismNone &&
+		!asked.Enabled() {
 		c.Mechanism, c.Why = strategy.MechanismNone, "no class is enabled"
 	}
 	return c
@@ -111,7 +115,8 @@ func burstOutlook(found cgroup.Features) Outlook {
 	p.Works = true
 	p.Meaning = []string{aboveQuotaMeaning(found.Get(cgroup.FeatureAboveQuota))}
 	if f := found.Get(cgroup.FeatureCounters); f.State == cgroup.No {
-		p.Meaning = append(p.Meaning, "the kernel does not count bursts (mainline does since "+f.Since+"): reports show none")
+		p.Meaning = append(p.Meaning,
+			"the kernel does not count bursts (mainline does since "+f.Since+"): reports show none")
 	}
 	return p
 }
@@ -133,12 +138,14 @@ func quotaOutlook(found cgroup.Features) Outlook {
 		return p
 	}
 	p.Works = true
-	p.Meaning = []string{eventsMeaning(found), startMeaning(found), "quotas are raised for throttling that lasts, up to cfsQuotaBurstPercent of the limit"}
+	p.Meaning = []string{eventsMeaning(found), startMeaning(found),
+		"quotas are raised for throttling that lasts, up to cfsQuotaBurstPercent of the limit"}
 	if found.Get(cgroup.FeatureRefill).State != cgroup.No {
 		p.Meaning = append(p.Meaning, "every write of a quota grants runtime at once: it is charged to the container")
 	}
 	if strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {
-		p.Meaning = append(p.Meaning, "on v1 a raise ends at the nearest limited ancestor's quota: a higher one is EINVAL")
+		p.Meaning = append(p.Meaning,
+			"on v1 a raise ends at the nearest limited ancestor's quota: a higher one is EINVAL")
 	}
 	return p
 }
@@ -158,7 +165,8 @@ func eventsMeaning(found cgroup.Features) string {
 // startMeaning says what becomes of a container's start.
 func startMeaning(found cgroup.Features) string {
 	if !found.Has(FeatureEvents) || !Refills(found) {
-		return "a container's start (startupSeconds) is as any other time: its quota may be raised in it, and what it reads of it then is not its limit"
+		return "a container's start (startupSeconds) is as any other time: its quota may be raised in it, and what " +
+			"it reads of it then is not its limit"
 	}
 	return "in a container's start (startupSeconds) throttles are ended one by one, and its quota stays"
 }
@@ -184,10 +192,12 @@ type remedy struct {
 	text    string
 }
 
-// advise lists what to know and to do: first what keeps something from working at all, then what bites, then what costs.
+// advise lists what to know and to do: first what keeps something from working at all, then what bites,
+// then what costs.
 func advise(root string, found cgroup.Features) []string {
 	if found.Get(cgroup.FeatureController).State == cgroup.No {
-		return []string{"Nothing works without the cpu controller. Give the mount that has it with --cgroup-root, or mount " +
+		return []string{"Nothing works without the cpu controller. Give the mount that has it with " +
+			"--cgroup-root, or mount " +
 			"it. On v2 it must not be taken by a v1 mount, nor switched off by cgroup_disable=cpu."}
 	}
 	advice := []string{}
@@ -200,9 +210,11 @@ func advise(root string, found cgroup.Features) []string {
 	}
 	add(missing(root, found))
 	if found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureKeepsBurst).State == cgroup.No {
-		advice = append(advice, "On this kernel every write of cpu.max divides the burst by 1000 (fixed by 49217ea147df in "+
-			"6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; after others' the burst "+
-			"stays low. Update the kernel.")
+		advice = append(advice,
+			"On this kernel every write of cpu.max divides the burst by 1000 (fixed by 49217ea147df in "+
+				"6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; after others' "+
+				"the burst "+
+				"stays low. Update the kernel.")
 	}
 	if found.Get(cgroup.FeatureBurst).State != cgroup.No && !found.Has(cgroup.FeatureAboveQuota) {
 		advice = append(advice, "A burst above a new, lower quota makes `docker update --cpus` and "+
@@ -216,12 +228,15 @@ func advise(root string, found cgroup.Features) []string {
 // missing are the remedies of what cannot work.
 func missing(root string, found cgroup.Features) []remedy {
 	return []remedy{
-		{cgroup.FeatureWritable, cgroup.No, "The cgroups below " + root + " cannot be written. Run as root; in a container, " +
+		{cgroup.FeatureWritable, cgroup.No, "The cgroups below " + root +
+			" cannot be written. Run as root; in a container, " +
 			"mount the node's " + root + " writable."},
-		{cgroup.FeatureBandwidth, cgroup.Unknown, "No cgroup enables the cpu controller for its children, so there are no limits to look " +
-			"after. To allow them: echo +cpu > " + root + "/cgroup.subtree_control"},
+		{cgroup.FeatureBandwidth, cgroup.Unknown,
+			"No cgroup enables the cpu controller for its children, so there are no limits to look " +
+				"after. To allow them: echo +cpu > " + root + "/cgroup.subtree_control"},
 		{cgroup.FeatureBandwidth, cgroup.No, "This kernel has no CPU limits: it needs CONFIG_CFS_BANDWIDTH."},
-		{cgroup.FeatureEnforced, cgroup.No, "Stop the sched_ext scheduler, or accept that no limit is enforced while it runs."},
+		{cgroup.FeatureEnforced, cgroup.No,
+			"Stop the sched_ext scheduler, or accept that no limit is enforced while it runs."},
 		{cgroup.FeatureBurst, cgroup.No, burstRemedy(found.Get(cgroup.FeatureBurst))},
 	}
 }
@@ -229,17 +244,24 @@ func missing(root string, found cgroup.Features) []remedy {
 // costs are the remedies of what works, and might work better.
 func costs() []remedy {
 	return []remedy{
-		{cgroup.FeatureUsage, cgroup.No, "The use of CPU is measured through the threads of each cgroup, which costs more. " +
-			"To avoid that, mount the cpuacct controller."},
+		{cgroup.FeatureUsage, cgroup.No,
+			"The use of CPU is measured through the threads of each cgroup, which costs more. " +
+				"To avoid that, mount the cpuacct controller."},
 		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to see new cgroups at once. " +
 			"Raise them: sysctl -w fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=128"},
-		{FeatureNRI, cgroup.No, "An in-place resize to less CPU meets the burst, and may fail once before the burst is lowered. With NRI it " +
-			"does not: containerd " + FirstNRI + " or later, with `disable = false` in [plugins.\"io.containerd.nri.v1.nri\"] of its configuration."},
-		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: a container is not sure of its own " +
-			"limit when all use theirs at once, with or without bursts. Lower some, or keep sharePoolThresholdPercent low. " +
-			"`plimsoll advise --live` says how often that happens."},
-		{cgroup.FeatureWithinNode, cgroup.Yes, "The limits add up to no more than the machine: each container is sure of its own. " +
-			"How often bursts on top of them coincide says `plimsoll advise --live`."},
+		{FeatureNRI, cgroup.No,
+			"An in-place resize to less CPU meets the burst, and may fail once before the burst is lowered. " +
+				"With NRI it " +
+				"does not: containerd " + FirstNRI +
+				" or later, with `disable = false` in [plugins.\"io.containerd.nri.v1.nri\"] of its configuration."},
+		{cgroup.FeatureWithinNode, cgroup.No,
+			"The limits add up to more than the machine: a container is not sure of its own " +
+				"limit when all use theirs at once, with or without bursts. Lower some, or keep " +
+				"sharePoolThresholdPercent low. " +
+				"`plimsoll advise --live` says how often that happens."},
+		{cgroup.FeatureWithinNode, cgroup.Yes,
+			"The limits add up to no more than the machine: each container is sure of its own. " +
+				"How often bursts on top of them coincide says `plimsoll advise --live`."},
 	}
 }
 
@@ -282,7 +304,8 @@ func (e Report) Text(w io.Writer) error {
 
 // priorityText says which mechanisms of `colocation` are available.
 func (e Report) priorityText(b *strings.Builder) {
-	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here (%s)\n", e.Preferred, e.PreferredWhy)
+	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here (%s)\n", e.Preferred,
+		e.PreferredWhy)
 	if c := e.Configured; c != nil {
 		fmt.Fprintf(b, "  configured: %s, which comes to %s (%s)\n", orDash(string(c.Asked)), c.Mechanism, c.Why)
 	}
@@ -297,7 +320,8 @@ func (e Report) priorityText(b *strings.Builder) {
 	b.WriteString(report.Table(rows))
 }
 
-// oneLine keeps an error of several lines, as those of the kernel's check of a program are, from ending a row of a table.
+// oneLine keeps an error of several lines, as those of the kernel's check of a program are,
+// from ending a row of a table.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
 }

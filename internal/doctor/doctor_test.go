@@ -18,18 +18,21 @@ import (
 // TestDoctorGolden compares the text with testdata.
 func TestDoctorGolden(t *testing.T) {
 	for name, found := range map[string]cgroup.Features{
-		"mainline-v1":  mainlineV1(),
-		"old-v2":       with(mainlineV1(), oldV2()...),
-		"alinux":       with(mainlineV1(), cgroup.Feature{Name: cgroup.FeatureAboveQuota, State: cgroup.Yes}),
-		"read-only":    with(mainlineV1(), readOnly()...),
-		"nothing":      {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller there"}},
-		"polling":      with(mainlineV1(), cgroup.Feature{Name: FeatureEvents, State: cgroup.No, Detail: "not permitted; hint: run as root"}),
+		"mainline-v1": mainlineV1(),
+		"old-v2":      with(mainlineV1(), oldV2()...),
+		"alinux":      with(mainlineV1(), cgroup.Feature{Name: cgroup.FeatureAboveQuota, State: cgroup.Yes}),
+		"read-only":   with(mainlineV1(), readOnly()...),
+		"nothing":     {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller there"}},
+		"polling": with(mainlineV1(), cgroup.Feature{Name: FeatureEvents, State: cgroup.No,
+			Detail: "not permitted; hint: run as root"}),
 		"broken-burst": with(mainlineV1(), brokenBurst()...),
-		"nri-off":      with(mainlineV1(), cgroup.Feature{Name: FeatureNRI, State: cgroup.No, Detail: "off: containerd 1.7.28 has it, but its socket is closed"}),
+		"nri-off": with(mainlineV1(), cgroup.Feature{Name: FeatureNRI, State: cgroup.No,
+			Detail: "off: containerd 1.7.28 has it, but its socket is closed"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := Examine("v0", "6.0-test", "/sys/fs/cgroup", found, Priorities(found, noTasks{})).Text(&got); err != nil {
+			if err := Examine("v0", "6.0-test", "/sys/fs/cgroup", found,
+				Priorities(found, noTasks{})).Text(&got); err != nil {
 				t.Fatal(err)
 			}
 			golden.File(t, name+".txt", got.String())
@@ -39,7 +42,8 @@ func TestDoctorGolden(t *testing.T) {
 
 // TestDoctorRuntimesGolden: the section on runtimes, with containers whose bursts find no threads, and with none.
 func TestDoctorRuntimesGolden(t *testing.T) {
-	one := Suspect{Name: "default/web/\x1bapi", Cgroup: "/kubepods/web", Parallelism: report.Parallelism{Verdict: "api runs Go code on 2 threads.", Next: "set GOMAXPROCS=4"}}
+	one := Suspect{Name: "default/web/\x1bapi", Cgroup: "/kubepods/web",
+		Parallelism: report.Parallelism{Verdict: "api runs Go code on 2 threads.", Next: "set GOMAXPROCS=4"}}
 	many := &Suspects{Looked: 40, Left: 3}
 	for range mostSuspects + 2 {
 		many.List = append(many.List, one)
@@ -57,13 +61,15 @@ func TestDoctorRuntimesGolden(t *testing.T) {
 
 // TestDoctorTableStaysOne: an error of several lines is one cell, and those below it stay in their columns.
 func TestDoctorTableStaysOne(t *testing.T) {
-	found := with(mainlineV1(), cgroup.Feature{Name: FeatureEvents, State: cgroup.No, Detail: "probe: not permitted\nfailed to set memlock\n"},
+	found := with(mainlineV1(), cgroup.Feature{Name: FeatureEvents, State: cgroup.No,
+		Detail: "probe: not permitted\nfailed to set memlock\n"},
 		cgroup.Feature{Name: FeatureNRI, State: cgroup.No, Detail: "off"})
 	var got bytes.Buffer
 	if err := Examine("v0", "6.0-test", "/sys/fs/cgroup", found, Priorities(found, noTasks{})).Text(&got); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(got.String(), "  probe: not permitted; failed to set memlock\n") || !strings.Contains(joined(got.String()), "late: probe: not permitted; failed to set memlock ") {
+	if !strings.Contains(got.String(), "  probe: not permitted; failed to set memlock\n") ||
+		!strings.Contains(joined(got.String()), "late: probe: not permitted; failed to set memlock ") {
 		t.Errorf("%s", got.String())
 	}
 	table, _, _ := strings.Cut(got.String(), "\n\nWhat")
@@ -89,7 +95,8 @@ func TestDoctorOfAConfiguration(t *testing.T) {
 	}{
 		{asks(strategy.MechanismSchedExt), Choice{strategy.MechanismSchedExt, strategy.MechanismIdle,
 			"schedExt is not usable (no sched_ext); the best here: cpu.idle is there"}},
-		{asks(strategy.MechanismWeight), Choice{strategy.MechanismWeight, strategy.MechanismWeight, "requested: every kernel has it"}},
+		{asks(strategy.MechanismWeight), Choice{strategy.MechanismWeight, strategy.MechanismWeight,
+			"requested: every kernel has it"}},
 		{asks(strategy.MechanismNone), Choice{strategy.MechanismNone, strategy.MechanismNone, "not requested"}},
 		{strategy.DefaultColocation(), Choice{strategy.MechanismAuto, strategy.MechanismNone, "no class is enabled"}},
 	} {
@@ -148,7 +155,8 @@ func brokenBurst() []cgroup.Feature {
 
 // readOnly is a mount on which nothing can be tried.
 func readOnly() []cgroup.Feature {
-	list := []cgroup.Feature{{Name: cgroup.FeatureWritable, State: cgroup.No, Detail: "the mount is read-only: read-only file system"}}
+	list := []cgroup.Feature{{Name: cgroup.FeatureWritable, State: cgroup.No,
+		Detail: "the mount is read-only: read-only file system"}}
 	for _, name := range []string{cgroup.FeatureAboveQuota, cgroup.FeatureKeepsBurst, cgroup.FeatureRefill} {
 		list = append(list, cgroup.Feature{Name: name, State: cgroup.Unknown, Detail: "read-only file system"})
 	}

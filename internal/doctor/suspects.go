@@ -18,9 +18,10 @@ type Suspect struct {
 
 // Suspects is what doctor says of the runtimes on this node.
 type Suspects struct {
-	Looked int       `json:"containers_looked_at"` // containers with a limit and a known runtime
-	Left   int       `json:"containers_left_out"`  // containers that were not looked at: the node has too many, or it took too long
-	List   []Suspect `json:"burst_unusable"`       // containers whose runtimes cannot use a burst
+	Looked int `json:"containers_looked_at"` // containers with a limit and a known runtime
+	// containers that were not looked at: the node has too many, or it took too long
+	Left int       `json:"containers_left_out"`
+	List []Suspect `json:"burst_unusable"` // containers whose runtimes cannot use a burst
 }
 
 // text writes the section of doctor.
@@ -28,14 +29,17 @@ func (s *Suspects) text(b *strings.Builder) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(b, "\nRuntimes with fewer threads than a burst can use: %d of %d containers with a limit and a Go, JVM or Node process%s\n",
+	fmt.Fprintf(b,
+		"\nRuntimes with fewer threads than a burst can use: %d of %d containers with a limit and a Go, JVM or Node "+
+			"process%s\n",
 		len(s.List), s.Looked, s.left())
 	for i, one := range s.List {
 		if i == mostSuspects {
 			fmt.Fprintf(b, "  and %d more\n", len(s.List)-i)
 			break
 		}
-		fmt.Fprintf(b, "  - %s: %s\n    to do: %s\n", oneLine(one.Name), oneLine(one.Parallelism.Verdict), oneLine(one.Parallelism.Next))
+		fmt.Fprintf(b, "  - %s: %s\n    to do: %s\n", oneLine(one.Name), oneLine(one.Parallelism.Verdict),
+			oneLine(one.Parallelism.Next))
 	}
 }
 

@@ -248,7 +248,8 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 func (c *CPUs) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, error) {
 	in := reserve.Input{Rules: c.Rules, Inherits: c.Tree.Version() == cgroup.V2, Shield: c.shield.Group}
 	if !c.Tree.HasCPUSets() {
-		return in, errors.New("there is no cpuset controller here; hint: on cgroup v1 mount it beside the cpu controller")
+		return in, errors.New("there is no cpuset controller here; hint: on cgroup v1 mount it beside the cpu " +
+			"controller")
 	}
 	var sets []cgroup.CPUSet
 	var err error

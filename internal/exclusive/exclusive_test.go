@@ -33,9 +33,12 @@ func newCPUs() *CPUs {
 // as long as whoever is in the way) is asked for with the next look, not in each turn.
 func TestReserveIsRefused(t *testing.T) {
 	c, now := newCPUs(), time.Unix(1000, 0)
-	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery, plan.Partition: reserveEvery} {
+	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery,
+		plan.Partition: reserveEvery} {
 		c.at, c.active, c.soon = now, true, false
-		c.Done(now, ledger.Want{Of: c.Of}, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})
+		c.Done(now, ledger.Want{Of: c.Of},
+			[]plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob},
+				Outcome: plan.Refused}})
 		if got := c.Next(now, now.Add(time.Hour)); got != now.Add(again) {
 			t.Errorf("%s: again after %v, want %v", knob, got.Sub(now), again)
 		}
@@ -48,7 +51,8 @@ func TestReservePartitionIsRefused(t *testing.T) {
 		c := newCPUs()
 		id := workload.ID{Path: "/a", Inode: 1}
 		c.last.Shares = []reserve.Share{{ID: id, Unlimited: true}}
-		c.Done(time.Unix(1000, 0), ledger.Want{Of: c.Of}, []plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
+		c.Done(time.Unix(1000, 0), ledger.Want{Of: c.Of},
+			[]plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
 		if got := c.shares["/a"].Unlimited; got != has {
 			t.Errorf("%s refused: unlimited %v, want %v", knob, got, has)
 		}
@@ -59,7 +63,8 @@ func TestReservePartitionIsRefused(t *testing.T) {
 func TestReserveRefusalsSaid(t *testing.T) {
 	c := newCPUs()
 	for i := range 100 {
-		c.last.Refused = []reserve.Refusal{{Name: "/a", Why: "too large"}, {Name: fmt.Sprint("/job", i), Why: "too large"}}
+		c.last.Refused = []reserve.Refusal{{Name: "/a", Why: "too large"},
+			{Name: fmt.Sprint("/job", i), Why: "too large"}}
 		c.Done(time.Unix(1000, 0), ledger.Want{Of: c.Of}, nil)
 	}
 	if len(c.said) != 2 {
@@ -82,7 +87,8 @@ func (f partitioned) ReadFile(name string) ([]byte, error) {
 
 // TestReserveInvalidPartition: a partition that the kernel calls invalid is taken back, and begins anew after a while.
 func TestReserveInvalidPartition(t *testing.T) {
-	for text, want := range map[string]plan.Blocked{"root": plan.Free, "root invalid (a CPU is offline)": plan.Waiting} {
+	for text, want := range map[string]plan.Blocked{"root": plan.Free,
+		"root invalid (a CPU is offline)": plan.Waiting} {
 		k := sim.New(sim.Config{CPUs: 4, Version: 2, BurstFile: true, CPUSets: true, Seed: 1})
 		k.AddGroup("/a")
 		tree, err := cgroup.Detect(partitioned{k, text})

@@ -58,7 +58,8 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 		return g
 	}
 	before, known := c.Ledger.Entry(key)
-	if baseline, copied := c.Ledger.Copied(plan.Key{ID: parent, Knob: plan.CPUs}, plan.Set(s.CPUs)); copied && !known && v1 {
+	if baseline, copied := c.Ledger.Copied(plan.Key{ID: parent, Knob: plan.CPUs}, plan.Set(s.CPUs)); copied && !known &&
+		v1 {
 		c.Ledger.Adopt(key, baseline, plan.Set(s.CPUs))
 		c.Agent.Adopt(g.ID, plan.CPUs, plan.Set(s.CPUs), baseline)
 	}
@@ -134,12 +135,14 @@ func (c *CPUs) Status() *report.Reserve {
 	if c.Topology == nil || !requested && len(c.shares) == 0 {
 		return nil
 	}
-	out := &report.Reserve{Policy: string(c.Rules.Policy), All: c.Rules.All, Shared: c.last.Shared.String(), CPUs: len(c.last.Shared),
+	out := &report.Reserve{Policy: string(c.Rules.Policy), All: c.Rules.All, Shared: c.last.Shared.String(),
+		CPUs:      len(c.last.Shared),
 		MinShared: c.rules.MinShared, Kept: c.rules.CPUs.String(), Unbound: c.unbound, Shield: c.shieldStatus(),
 		Exclusive: []report.ExclusiveCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range c.last.Shares {
 		if _, has := c.shares[sh.Path]; has {
-			out.Exclusive = append(out.Exclusive, report.ExclusiveCPUs{Cgroup: sh.Path, Request: sh.Request, CPUs: sh.Own.String(), N: len(sh.Own),
+			out.Exclusive = append(out.Exclusive, report.ExclusiveCPUs{Cgroup: sh.Path, Request: sh.Request,
+				CPUs: sh.Own.String(), N: len(sh.Own),
 				MayUse: sh.CPUs.String(), Packed: sh.Packed, Unlimited: sh.Unlimited, Partition: sh.Partition})
 		}
 	}

@@ -18,10 +18,12 @@ import (
 )
 
 const (
-	afterChange   = 1200 * time.Millisecond // after a change of policy, for what cannot be seen in a file: it is read within a second
-	applyPatience = time.Minute             // the agent starts, reads its configuration and writes: long on an emulated CPU
-	stopPatience  = 15 * time.Second        // the agent restores what it changed
-	askPatience   = 5 * time.Second         // it answers
+	// after a change of policy, for what cannot be seen in a file: it is read within a second
+	afterChange = 1200 * time.Millisecond
+	// the agent starts, reads its configuration and writes: long on an emulated CPU
+	applyPatience = time.Minute
+	stopPatience  = 15 * time.Second // the agent restores what it changed
+	askPatience   = 5 * time.Second  // it answers
 )
 
 // Setup is how an agent is started.
@@ -99,7 +101,8 @@ func (a *Agent) Halt() error { return a.child.Stop(stopPatience) }
 func (a *Agent) Restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
-	said, err := exec.CommandContext(ctx, a.Binary, "restore", "--state-dir", a.StateDir(), "--cgroup-root", a.Root).CombinedOutput()
+	said, err := exec.CommandContext(ctx, a.Binary, "restore", "--state-dir", a.StateDir(), "--cgroup-root",
+		a.Root).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("plimsoll restore: %w\n%s", err, said)
 	}

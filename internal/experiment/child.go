@@ -114,8 +114,8 @@ func (c *Child) Ended() error {
 	}
 }
 
-// Await tries until it works. Where the process or the context ends instead, or the process does not come so far in time, that
-// is the error.
+// Await tries until it works. Where the process or the context ends instead, or the process does not come so far in
+// time, that is the error.
 func (c *Child) Await(ctx context.Context, patience time.Duration, try func() error) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left := try()
@@ -172,8 +172,8 @@ func (c *Child) Wait(ctx context.Context) error {
 // Used is the CPU time that the process has used so far.
 func (c *Child) Used() (time.Duration, error) { return CPUTime(c.PID()) }
 
-// CPUTime reads the clock of a process's CPU time, which is exact to the nanosecond (clock_getcpuclockid(3): the number is
-// ~pid << 3 | CPUCLOCK_SCHED, include/linux/posix-timers.h).
+// CPUTime reads the clock of a process's CPU time, which is exact to the nanosecond (clock_getcpuclockid(3): the number
+// is ~pid << 3 | CPUCLOCK_SCHED, include/linux/posix-timers.h).
 func CPUTime(pid int) (time.Duration, error) {
 	var ts unix.Timespec
 	const schedClock = 2
@@ -189,8 +189,8 @@ func (g *Groups) Sleeper(group string) (*Child, error) {
 	return Launch(exec.Command("cat"), func(pid int) error { return g.Enter(group, pid) })
 }
 
-// Spinner starts a process in a group that wants a whole CPU, for so much CPU time at most. With a file it begins when that
-// has come to its end.
+// Spinner starts a process in a group that wants a whole CPU, for so much CPU time at most. With a file it begins when
+// that has come to its end.
 func (g *Groups) Spinner(group string, most time.Duration, start *os.File) (*Child, error) {
 	wait := ""
 	if start != nil {

@@ -31,7 +31,8 @@ func TestLaunchEntersFirst(t *testing.T) {
 	if pid != cmd.Process.Pid {
 		t.Errorf("entered process %d, started %d", pid, cmd.Process.Pid)
 	}
-	if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "in the group") || !strings.Contains(err.Error(), "exit status 3") {
+	if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "in the group") ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("Ended = %v", err)
 	}
 	if err := c.Stop(plenty); err != nil {
@@ -48,7 +49,8 @@ func TestLaunchFails(t *testing.T) {
 	if cmd.ProcessState == nil {
 		t.Error("the child is left")
 	}
-	if _, err := Launch(exec.Command("/no/such/program"), func(int) error { return nil }); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Launch(exec.Command("/no/such/program"), func(int) error { return nil }); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 }

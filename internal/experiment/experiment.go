@@ -29,8 +29,8 @@ import (
 type Mode string
 
 // Unlimited is the mode without a limit. It shows what latency the machine itself can give. UnlimitedAgain is the
-// same: what differs between the two is chance. RequestsOnly has no limit either, and neither have the neighbours: weights
-// alone divide the CPUs.
+// same: what differs between the two is chance. RequestsOnly has no limit either, and neither have the neighbours:
+// weights alone divide the CPUs.
 const (
 	Unlimited      Mode = "unlimited"
 	UnlimitedAgain Mode = "unlimited again"
@@ -39,7 +39,8 @@ const (
 
 // Modes are the modes that differ, in the order in which they are shown.
 func Modes() []Mode {
-	return []Mode{Unlimited, RequestsOnly, Mode(strategy.None), Mode(strategy.CPUBurstOnly), Mode(strategy.CFSQuotaBurstOnly), Mode(strategy.Auto)}
+	return []Mode{Unlimited, RequestsOnly, Mode(strategy.None), Mode(strategy.CPUBurstOnly),
+		Mode(strategy.CFSQuotaBurstOnly), Mode(strategy.Auto)}
 }
 
 // AllModes are those that figures need.
@@ -86,9 +87,9 @@ func ParseNames[N ~string](what string, names []string, all []N) (list []N, err 
 	return list, nil
 }
 
-// Order is the order of the modes in a round. In twice as many rounds as there are modes, each comes at each place twice,
-// and after each other one equally often, so that what a mode leaves behind (warm caches, a host that takes back what it
-// lent) falls on all alike: the balanced design of Williams (1949), shuffled by the seed.
+// Order is the order of the modes in a round. In twice as many rounds as there are modes, each comes at each place
+// twice, and after each other one equally often, so that what a mode leaves behind (warm caches, a host that takes back
+// what it lent) falls on all alike: the balanced design of Williams (1949), shuffled by the seed.
 func Order[M any](modes []M, seed uint64, round int) []M {
 	n := len(modes)
 	shuffled := slices.Clone(modes)
@@ -105,7 +106,8 @@ func Order[M any](modes []M, seed uint64, round int) []M {
 }
 
 // Turns has modes take turns in rounds, in that order, and collects what each slot gave. Line tells of a slot.
-func Turns[M, S any](say func(format string, args ...any), rounds int, seed uint64, modes []M, slot func(round int, mode M) (S, error),
+func Turns[M, S any](say func(format string, args ...any), rounds int, seed uint64, modes []M,
+	slot func(round int, mode M) (S, error),
 	line func(S) string) ([]S, error) {
 	total := rounds * len(modes)
 	var all []S
@@ -179,7 +181,8 @@ func (c Config) Check(cpus int) error {
 	case c.Limit < 0.01 || c.Limit > float64(cpus):
 		return fmt.Errorf("limit %g CPUs: must be from 0.01 to the %d CPUs of this machine", c.Limit, cpus)
 	case c.Utilization <= 0 || c.Utilization >= 1:
-		return fmt.Errorf("utilization %.0f %%: must be above 0 and below 100 %% of the limit, or requests pile up without end", 100*c.Utilization)
+		return fmt.Errorf("utilization %.0f %%: must be above 0 and below 100 %% of the limit, or requests pile up "+
+			"without end", 100*c.Utilization)
 	case c.PerMode < time.Second:
 		return fmt.Errorf("%v of load for each mode: must be 1 s or more", c.PerMode)
 	case c.Rounds < 1 || c.PerMode/time.Duration(c.Rounds) < time.Second:

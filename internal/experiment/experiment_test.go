@@ -24,12 +24,14 @@ func TestParseModes(t *testing.T) {
 	}{
 		{[]string{"auto", " none"}, []Mode{"auto", "none"}, ""},
 		{[]string{"unlimited", "unlimited again"}, []Mode{Unlimited, UnlimitedAgain}, ""},
-		{[]string{"fast"}, nil, "is not one of unlimited, unlimited again, requestsOnly, none, cpuBurstOnly, cfsQuotaBurstOnly, auto"},
+		{[]string{"fast"}, nil,
+			"is not one of unlimited, unlimited again, requestsOnly, none, cpuBurstOnly, cfsQuotaBurstOnly, auto"},
 		{[]string{"none", "none"}, nil, "given twice"},
 		{nil, nil, "no mode is given"},
 	} {
 		got, err := ParseModes(c.names)
-		if c.err == "" && (err != nil || !slices.Equal(got, c.want)) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+		if c.err == "" && (err != nil || !slices.Equal(got, c.want)) || c.err != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("ParseModes(%q) = %v, %v; want %v, %q", c.names, got, err, c.want, c.err)
 		}
 	}
@@ -119,7 +121,8 @@ func TestConfig(t *testing.T) {
 		t.Errorf("%d rounds for 30 s", got)
 	}
 	open.Requests, open.Work = 3000, 40*time.Millisecond
-	if got := open.Complete(); got.PerMode.Round(time.Second) != 533*time.Second || got.Rounds != 27 || got.Check(2) != nil {
+	if got := open.Complete(); got.PerMode.Round(time.Second) != 533*time.Second || got.Rounds != 27 ||
+		got.Check(2) != nil {
 		t.Errorf("3000 requests: %v in %d rounds", got.PerMode, got.Rounds)
 	}
 }
@@ -140,7 +143,8 @@ func TestAgentConfig(t *testing.T) {
 		if e := f.Resolve("/plimsoll-demo-77/web"); e.Strategy.Policy != strategy.None || e.Matched {
 			t.Errorf("%s: another group gets %+v", m, e)
 		}
-		if e := f.Resolve("/plimsoll-offline-7/cpu0"); e.Strategy.Policy != strategy.None || e.Class != workload.ClassBE {
+		if e := f.Resolve("/plimsoll-offline-7/cpu0"); e.Strategy.Policy != strategy.None ||
+			e.Class != workload.ClassBE {
 			t.Errorf("%s: offline work gets %+v", m, e)
 		}
 	}
@@ -184,7 +188,8 @@ func TestTurns(t *testing.T) {
 		round int
 		mode  string
 	}
-	all, err := Turns(t.Logf, 4, 1, modes, func(round int, mode string) (turn, error) { return turn{round, mode}, nil }, func(s turn) string { return s.mode })
+	all, err := Turns(t.Logf, 4, 1, modes, func(round int, mode string) (turn, error) { return turn{round, mode}, nil },
+		func(s turn) string { return s.mode })
 	if err != nil || len(all) != 12 {
 		t.Fatalf("%v, %v", all, err)
 	}

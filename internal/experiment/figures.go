@@ -59,7 +59,8 @@ func (r *Result) Figures() []Figure {
 		if r.Conditions.Work > 0 {
 			work.Value, work.Measured = none.Work/r.Conditions.Work, true
 		}
-		figures = append(figures, work, Figure{Name: "throttled, none", Value: throttled(none), AtLeast: 0.15, Measured: true})
+		figures = append(figures, work, Figure{Name: "throttled, none", Value: throttled(none), AtLeast: 0.15,
+			Measured: true})
 	}
 	figures = append(figures,
 		compare("throttled, cpuBurstOnly / none", burst, none, throttled, 0, 1.0/3),
@@ -69,7 +70,8 @@ func (r *Result) Figures() []Figure {
 		compare("average CPU, auto / none", auto, none, cpus, 0.95, 1.05))
 	for i := range r.Modes {
 		if m := &r.Modes[i]; Mode(m.Name).Policy().Quota() {
-			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack, AtMost: giveBack.Seconds(), Measured: true})
+			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack,
+				AtMost: giveBack.Seconds(), Measured: true})
 		}
 	}
 	return append(figures, r.subscribed()...)
@@ -86,8 +88,8 @@ const (
 	fewWrites     = 0.2   // of those without the kernel's burst
 )
 
-// subscribed is what is promised where throttles are ended as they begin. Both runs without a limit are compared with, each
-// with the interval that chance alone (noise.go) gives the other one.
+// subscribed is what is promised where throttles are ended as they begin. Both runs without a limit are compared with,
+// each with the interval that chance alone (noise.go) gives the other one.
 func (r *Result) subscribed() []Figure {
 	first, again, none := r.Mode(Unlimited), r.Mode(UnlimitedAgain), r.Mode(Mode(strategy.None))
 	if again == nil {
@@ -101,7 +103,8 @@ func (r *Result) subscribed() []Figure {
 	var mirrored *Interval
 	if first != nil {
 		seed := r.Conditions.Seed
-		there, back := chance(again.latencies, first.latencies, 0.99, seed), chance(first.latencies, again.latencies, 0.99, seed)
+		there, back := chance(again.latencies, first.latencies, 0.99, seed), chance(first.latencies, again.latencies,
+			0.99, seed)
 		same.Chance, mirrored = &there, &back
 	}
 	figures := []Figure{same}

@@ -52,7 +52,8 @@ func makeGroups(root, name string, pinned bool) (*Groups, error) {
 	prefix := "/plimsoll-" + name + "-"
 	g := &Groups{dir: dir, tree: tree, base: prefix + strconv.Itoa(os.Getpid()), pinned: pinned}
 	if pinned && tree.Version() == cgroup.V1 && !g.exists(cpusetV1) {
-		return nil, WithHint(fmt.Errorf("%s: no cpuset hierarchy", path.Join(root, cpusetV1)), "mount it: the groups are to be bound to CPUs")
+		return nil, WithHint(fmt.Errorf("%s: no cpuset hierarchy", path.Join(root, cpusetV1)),
+			"mount it: the groups are to be bound to CPUs")
 	}
 	if err := g.sweep(prefix); err != nil {
 		return nil, err

@@ -22,7 +22,8 @@ import (
 func newGroups(t *testing.T) *Groups {
 	t.Helper()
 	g, err := NewGroups(cgrouptest.Root(), "grouptest")
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, cgroup.ErrNoCPU) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EBUSY) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, cgroup.ErrNoCPU) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.EBUSY) {
 		cgrouptest.Skip(t, "control groups cannot be made here: %v", err)
 	}
 	if err != nil {
@@ -60,7 +61,8 @@ func TestGroupsOnTheKernel(t *testing.T) {
 	if b, err := g.Tree().Bandwidth(group); err != nil || b.Limited() {
 		t.Errorf("limit %+v, %v, want none", b, err)
 	}
-	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(pid int) error { return g.Enter(group, pid) })
+	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"),
+		func(pid int) error { return g.Enter(group, pid) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,8 @@ func TestGroupsV2(t *testing.T) {
 	write("cgroup.subtree_control", "memory\n")
 	_, err := NewGroups(root, "files")
 	base := fmt.Sprintf("plimsoll-files-%d", os.Getpid())
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(base, "cgroup.subtree_control")) {
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(),
+		filepath.Join(base, "cgroup.subtree_control")) {
 		t.Errorf("error %v, want that a plain folder has no subtree_control", err)
 	}
 	if _, err := os.Stat(filepath.Join(root, base)); !errors.Is(err, fs.ErrNotExist) {

@@ -26,13 +26,15 @@ func advice(err error) string {
 	case err == nil:
 		return ""
 	case errors.Is(err, cgroup.ErrNoCPU), errors.Is(err, fs.ErrNotExist):
-		return "mount the cgroup hierarchy with the cpu controller, or name it with --cgroup-root; `plimsoll doctor` says what is there"
+		return "mount the cgroup hierarchy with the cpu controller, or name it with --cgroup-root; `plimsoll " +
+			"doctor` says what is there"
 	case errors.Is(err, syscall.EROFS):
 		return "the cgroup hierarchy is mounted read-only, as in an ordinary container: run this on the host"
 	case errors.Is(err, fs.ErrPermission):
 		return "run this as root: it makes control groups of its own, and removes them in the end"
 	case errors.Is(err, syscall.EBUSY):
-		return "the cpu controller cannot be enabled for groups below one that has processes of its own, as in a container: run this on the host"
+		return "the cpu controller cannot be enabled for groups below one that has processes of its own, as in a " +
+			"container: run this on the host"
 	}
 	return ""
 }

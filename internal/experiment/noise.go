@@ -9,11 +9,11 @@ import (
 
 // What chance alone makes of a p99.
 //
-// Problem: two runs that are the same in everything but chance differ, and a difference counts only beyond that. Requests are
-// not drawn one by one, though: one that is held up holds up those behind it, and a machine that is slow for a second, as a
-// virtual one is when its host takes the CPU, is slow for all that come in it. Resampling single requests takes thirty slow
-// ones for thirty cases where there were three, and gives too narrow an interval; and it takes for chance that other
-// requests might have come, though all modes of a round get the same arrivals.
+// Problem: two runs that are the same in everything but chance differ, and a difference counts only beyond that.
+// Requests are not drawn one by one, though: one that is held up holds up those behind it, and a machine that is slow
+// for a second, as a virtual one is when its host takes the CPU, is slow for all that come in it. Resampling single
+// requests takes thirty slow ones for thirty cases where there were three, and gives too narrow an interval; and it
+// takes for chance that other requests might have come, though all modes of a round get the same arrivals.
 //
 // Approach: rounds are resampled (the percentile bootstrap of Efron, with rounds as clusters), the same ones for both
 // sides, so that what all modes of a round have in common falls out of the ratio.

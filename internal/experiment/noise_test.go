@@ -28,9 +28,9 @@ func clustered(seed uint64, rounds int, scale float64) [][]float64 {
 	return list
 }
 
-// TestChanceCovers draws pairs of runs that differ by chance alone, though what is slow is slow by the round: the interval
-// must hold the true ratio in some 90 to 95 of 100 cases. Resampling single requests holds it in 80, and in 56 where a round
-// has 40 of them.
+// TestChanceCovers draws pairs of runs that differ by chance alone, though what is slow is slow by the round: the
+// interval must hold the true ratio in some 90 to 95 of 100 cases. Resampling single requests holds it in 80, and in 56
+// where a round has 40 of them.
 func TestChanceCovers(t *testing.T) {
 	held := 0
 	for i := range uint64(100) {
@@ -61,12 +61,14 @@ func TestChance(t *testing.T) {
 	if got := chance([][]float64{{3}, {3}}, [][]float64{{2}, {2, 2}}, 0.99, 1); got != (Interval{1.5, 1.5}) {
 		t.Errorf("samples without spread: %v", got)
 	}
-	for name, none := range map[string][][]float64{"no round": nil, "no request": make([][]float64, 20), "fewer rounds": a[1:]} {
+	for name, none := range map[string][][]float64{"no round": nil, "no request": make([][]float64, 20),
+		"fewer rounds": a[1:]} {
 		if got := chance(none, b, 0.99, 1); got != (Interval{}) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	wide, narrow := chance(clustered(3, 10, 1), clustered(4, 10, 1), 0.9, 1), chance(clustered(3, 300, 1), clustered(4, 300, 1), 0.9, 1)
+	wide, narrow := chance(clustered(3, 10, 1), clustered(4, 10, 1), 0.9, 1), chance(clustered(3, 300, 1),
+		clustered(4, 300, 1), 0.9, 1)
 	if wide.High-wide.Low < narrow.High-narrow.Low {
 		t.Errorf("10 rounds: %v, 300: %v", wide, narrow)
 	}

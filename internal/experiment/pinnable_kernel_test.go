@@ -34,7 +34,8 @@ func TestPinnableGroups(t *testing.T) {
 	if err := g.Tree().SetCPUs(group, cpu.Set{id}); err != nil {
 		t.Fatal(errors.Join(err, g.Close()))
 	}
-	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(pid int) error { return g.Enter(group, pid) })
+	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"),
+		func(pid int) error { return g.Enter(group, pid) })
 	if err != nil {
 		t.Fatal(errors.Join(err, g.Close()))
 	}

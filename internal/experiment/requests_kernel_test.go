@@ -9,8 +9,9 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// TestRemoveLimits: in the mode requestsOnly the neighbours compete, and weights divide the CPUs by request: of two that want
-// all of them, the one with a quarter of the requests gets about a quarter. At its end everything is as before.
+// TestRemoveLimits: in the mode requestsOnly the neighbours compete, and weights divide the CPUs by request: of two
+// that want all of them, the one with a quarter of the requests gets about a quarter.
+// At its end everything is as before.
 func TestRemoveLimits(t *testing.T) {
 	groups := newGroups(t)
 	o, err := StartOffline(cgrouptest.Root())

@@ -34,34 +34,39 @@ type Conditions struct {
 	CanBurst    bool    `json:"kernel_burst"`        // the kernel has the burst buffer
 	Loaded      bool    `json:"loaded"`              // offline work kept every CPU busy
 	Behind      bool    `json:"cpu_idle"`            // and the kernel kept it behind all else
-	Exact       bool    `json:"throttle_events"`     // time lost is the sum of throttle events; else it is from counters
+	// time lost is the sum of throttle events; else it is from counters
+	Exact bool `json:"throttle_events"`
 }
 
 // ModeResult is one mode, all rounds pooled.
 type ModeResult struct {
-	Name           string       `json:"name"`                   // of the mode: a policy, or `unlimited`
-	P50            float64      `json:"p50_ms"`                 // the median response time of all rounds together
-	P90            float64      `json:"p90_ms"`                 // the 90th percentile
-	P99            float64      `json:"p99_ms"`                 // the 99th percentile
-	Mean           float64      `json:"mean_ms"`                // the mean
-	ThrottledRatio float64      `json:"throttled_ratio"`        // throttled periods of all periods in which the group was runnable, 0 to 1
-	CPUs           float64      `json:"cpu_cores"`              // CPUs used, the mean
-	Requests       int          `json:"requests"`               // requests that were answered
-	Errors         int          `json:"errors"`                 // requests that failed
-	Cause          string       `json:"first_error,omitempty"`  // why the first of these failed
-	Max            float64      `json:"max_ms"`                 // the longest response time
-	Lost           float64      `json:"throttled_wall_seconds"` // wall time throttled
-	Ended          int64        `json:"throttles"`              // throttles that ended, early or not; 0 without throttle events
-	Seconds        float64      `json:"measured_seconds"`       // how long it was measured
-	Writes         int64        `json:"writes"`                 // writes of the agent
-	Burst          float64      `json:"burst_cpu_seconds"`      // CPU time of saved quota used
-	Work           float64      `json:"cpu_ms_per_request"`     // CPU time used / requests
-	NodeUse        float64      `json:"node_use_cpus"`          // CPUs used of the machine
-	Offline        float64      `json:"offline_use_cpus"`       // the part of it that was offline work
-	GaveBack       float64      `json:"gave_back_seconds"`      // the longest that a raised quota outlived the last answer of a round
-	Late           float64      `json:"generator_late_ms"`      // the most that a request was sent late; part of its response time
-	Percentiles    []Percentile `json:"percentiles"`            // the distribution of response times
-	Rounds         []Round      `json:"rounds"`                 // a round each
+	Name string  `json:"name"`    // of the mode: a policy, or `unlimited`
+	P50  float64 `json:"p50_ms"`  // the median response time of all rounds together
+	P90  float64 `json:"p90_ms"`  // the 90th percentile
+	P99  float64 `json:"p99_ms"`  // the 99th percentile
+	Mean float64 `json:"mean_ms"` // the mean
+	// throttled periods of all periods in which the group was runnable, 0 to 1
+	ThrottledRatio float64 `json:"throttled_ratio"`
+	CPUs           float64 `json:"cpu_cores"`              // CPUs used, the mean
+	Requests       int     `json:"requests"`               // requests that were answered
+	Errors         int     `json:"errors"`                 // requests that failed
+	Cause          string  `json:"first_error,omitempty"`  // why the first of these failed
+	Max            float64 `json:"max_ms"`                 // the longest response time
+	Lost           float64 `json:"throttled_wall_seconds"` // wall time throttled
+	// throttles that ended, early or not; 0 without throttle events
+	Ended   int64   `json:"throttles"`
+	Seconds float64 `json:"measured_seconds"`   // how long it was measured
+	Writes  int64   `json:"writes"`             // writes of the agent
+	Burst   float64 `json:"burst_cpu_seconds"`  // CPU time of saved quota used
+	Work    float64 `json:"cpu_ms_per_request"` // CPU time used / requests
+	NodeUse float64 `json:"node_use_cpus"`      // CPUs used of the machine
+	Offline float64 `json:"offline_use_cpus"`   // the part of it that was offline work
+	// the longest that a raised quota outlived the last answer of a round
+	GaveBack float64 `json:"gave_back_seconds"`
+	// the most that a request was sent late; part of its response time
+	Late        float64      `json:"generator_late_ms"`
+	Percentiles []Percentile `json:"percentiles"` // the distribution of response times
+	Rounds      []Round      `json:"rounds"`      // a round each
 
 	latencies [][]float64 // of each round, in milliseconds
 }
@@ -74,11 +79,12 @@ type Percentile struct {
 
 // Round is one mode in one round.
 type Round struct {
-	P99            float64 `json:"p99_ms"`          // the 99th percentile of response times
-	ThrottledRatio float64 `json:"throttled_ratio"` // throttled periods of all periods in which the group was runnable, 0 to 1
-	CPUs           float64 `json:"cpu_cores"`       // CPUs used, the mean
-	Requests       int     `json:"requests"`        // requests that were answered
-	Errors         int     `json:"errors"`          // requests that failed
+	P99 float64 `json:"p99_ms"` // the 99th percentile of response times
+	// throttled periods of all periods in which the group was runnable, 0 to 1
+	ThrottledRatio float64 `json:"throttled_ratio"`
+	CPUs           float64 `json:"cpu_cores"` // CPUs used, the mean
+	Requests       int     `json:"requests"`  // requests that were answered
+	Errors         int     `json:"errors"`    // requests that failed
 }
 
 // Mode finds a mode by name; nil where it was not measured.
@@ -136,7 +142,8 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	m.NodeUse, m.Offline, m.Seconds = Ratio(node, wall), Ratio(offline, wall), wall.Seconds()
 	m.Work = Ratio(Milliseconds(sum.Used), float64(m.Requests))
 	m.Mean, m.Max = Milliseconds(all.Mean()), Milliseconds(all.Max())
-	m.P50, m.P90, m.P99 = Milliseconds(all.Quantile(0.5)), Milliseconds(all.Quantile(0.9)), Milliseconds(all.Quantile(0.99))
+	m.P50, m.P90, m.P99 = Milliseconds(all.Quantile(0.5)), Milliseconds(all.Quantile(0.9)), Milliseconds(
+		all.Quantile(0.99))
 	m.Percentiles = percentiles(all)
 	return m
 }

@@ -29,7 +29,8 @@ func slotOf(mode Mode, round int, fast, slow time.Duration, throttled int64, use
 	}
 	start := time.Unix(int64(100*round), 0)
 	return Slot{Mode: mode, Load: o, NodeUse: used + time.Second/2, Lost: time.Duration(throttled) * 20 * ms,
-		Usage: sample.Usage{From: start, To: start.Add(10 * time.Second), Used: used, Periods: 100, Throttled: throttled}}
+		Usage: sample.Usage{From: start, To: start.Add(10 * time.Second), Used: used, Periods: 100,
+			Throttled: throttled}}
 }
 
 // measured is a result as the demo has it.
@@ -130,7 +131,8 @@ func TestJSON(t *testing.T) {
 		if m["name"] != string(Modes()[i]) {
 			t.Errorf("mode %d is %v, want %s", i, m["name"], Modes()[i])
 		}
-		for _, name := range []string{"p50_ms", "p90_ms", "p99_ms", "mean_ms", "throttled_ratio", "cpu_cores", "requests", "errors"} {
+		for _, name := range []string{"p50_ms", "p90_ms", "p99_ms", "mean_ms", "throttled_ratio", "cpu_cores",
+			"requests", "errors"} {
 			if _, ok := m[name].(float64); !ok {
 				t.Errorf("mode %v: %s is %v, want a number", m["name"], name, m[name])
 			}
@@ -187,14 +189,20 @@ func TestConclude(t *testing.T) {
 		not    string
 	}{
 		{"good", func(*Result) {}, "auto: p99 -", "WORSE"},
-		{"worse", func(r *Result) { r.Mode("auto").P99 = 2 * r.Mode("none").P99 }, "auto: p99 +100 %: it made the latency WORSE", ""},
-		{"same", func(r *Result) { r.Mode("auto").P99 = 1.05 * r.Mode("none").P99 }, "auto: p99 +5 %: no clear difference", ""},
+		{"worse", func(r *Result) { r.Mode("auto").P99 = 2 * r.Mode("none").P99 },
+			"auto: p99 +100 %: it made the latency WORSE", ""},
+		{"same", func(r *Result) { r.Mode("auto").P99 = 1.05 * r.Mode("none").P99 },
+			"auto: p99 +5 %: no clear difference", ""},
 		{"more CPU", func(r *Result) { r.Mode("auto").CPUs = 0.446 }, "average CPU +100 %", ""},
-		{"not throttled", func(r *Result) { r.Mode("none").ThrottledRatio = 0.01 }, "there is nothing to gain here", "yet"},
-		{"throttled, not slow", func(r *Result) { r.Mode(Unlimited).P99 = r.Mode("none").P99 }, "Throttling does not show in the latency", ""},
-		{"errors", func(r *Result) { r.Mode("auto").Errors, r.Mode("auto").Cause = 3, "refused" }, "3 of 180 requests failed in mode auto", ""},
+		{"not throttled", func(r *Result) { r.Mode("none").ThrottledRatio = 0.01 }, "there is nothing to gain here",
+			"yet"},
+		{"throttled, not slow", func(r *Result) { r.Mode(Unlimited).P99 = r.Mode("none").P99 },
+			"Throttling does not show in the latency", ""},
+		{"errors", func(r *Result) { r.Mode("auto").Errors, r.Mode("auto").Cause = 3, "refused" },
+			"3 of 180 requests failed in mode auto", ""},
 		{"busy", func(r *Result) { r.Mode("auto").NodeUse = 1.2 }, "above the guard's threshold of 1.00", ""},
-		{"others", func(r *Result) { r.Mode("none").NodeUse = 0.6 }, "others used up to 0.38 of the 2 CPUs", "threshold"},
+		{"others", func(r *Result) { r.Mode("none").NodeUse = 0.6 }, "others used up to 0.38 of the 2 CPUs",
+			"threshold"},
 		{"late", func(r *Result) { r.Mode("none").Late = 50 }, "late by up to 50.0 ms", ""},
 		{"kept", func(r *Result) { r.Mode("auto").GaveBack = 6 }, "outlived the demand by 6.0 s", ""},
 		{"loaded", func(r *Result) {
@@ -202,20 +210,26 @@ func TestConclude(t *testing.T) {
 			for i := range r.Modes {
 				r.Modes[i].NodeUse, r.Modes[i].Offline = 1.99, 1.6
 			}
-		}, "1.99 or more of 2 CPUs were used. The kernel keeps it behind the service (cpu.idle), but in requestsOnly; beside", "Careful"},
+		},
+			"1.99 or more of 2 CPUs were used. The kernel keeps it behind the service (cpu.idle), but in " +
+				"requestsOnly; beside", "Careful"},
 		{"loaded, always behind", func(r *Result) {
 			r.Conditions.Loaded, r.Conditions.Behind = true, true
 			r.Modes = slices.DeleteFunc(r.Modes, func(m ModeResult) bool { return m.Name == string(RequestsOnly) })
 		}, "behind the service (cpu.idle); beside ordinary work", "requestsOnly"},
 		{"requests on an idle machine", func(r *Result) { r.Mode(RequestsOnly).P99 = 2 * r.Mode("auto").P99 },
 			", 2.00 times that of auto, 0.46 times that of none. Nobody else wants the CPUs here", "compete"},
-		{"requests on a full machine", func(r *Result) { r.Conditions.Loaded = true }, "which requests the other 1.5 CPUs.", "Nobody else wants"},
-		{"requests without an answer", func(r *Result) { *r.Mode(RequestsOnly) = ModeResult{Name: string(RequestsOnly)} }, "auto: p99", "weights by request"},
+		{"requests on a full machine", func(r *Result) { r.Conditions.Loaded = true },
+			"which requests the other 1.5 CPUs.", "Nobody else wants"},
+		{"requests without an answer", func(r *Result) {
+			*r.Mode(RequestsOnly) = ModeResult{Name: string(RequestsOnly)}
+		}, "auto: p99", "weights by request"},
 		{"loaded, not behind", func(r *Result) {
 			r.Conditions.Loaded = true
 			r.Mode("auto").NodeUse, r.Mode("auto").Offline = 1.99, 1.6
 		}, "the machine used up to 1.99 CPUs, above the guard's threshold", "keeps it behind the service (cpu.idle);"},
-		{"writes", func(r *Result) { r.Mode("auto").Writes, r.Mode("auto").Seconds = 3, 30 }, "Writes of the agent a second: auto 0.10.", ""},
+		{"writes", func(r *Result) { r.Mode("auto").Writes, r.Mode("auto").Seconds = 3, 30 },
+			"Writes of the agent a second: auto 0.10.", ""},
 		{"twice", func(r *Result) { *r = *measuredTwice() }, "auto: p99", "unlimited again: p99"},
 		{"no burst", func(r *Result) { r.Conditions.CanBurst = false }, "has no CPU burst", ""},
 		{"few", func(*Result) {}, "depends on the slowest 2", ""},
@@ -224,7 +238,8 @@ func TestConclude(t *testing.T) {
 				r.Modes[i].Requests = 3000
 			}
 		}, "auto", "depends on"},
-		{"no answer", func(r *Result) { *r.Mode("auto") = ModeResult{Name: "auto", Requests: 10, Errors: 10} }, "10 of 10 requests failed", "auto: p99"},
+		{"no answer", func(r *Result) { *r.Mode("auto") = ModeResult{Name: "auto", Requests: 10, Errors: 10} },
+			"10 of 10 requests failed", "auto: p99"},
 		{"one mode", func(r *Result) { r.Modes = r.Modes[:1] }, "A p99 of", "The limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

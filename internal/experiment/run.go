@@ -39,7 +39,8 @@ type run struct {
 }
 
 // Run measures all modes and cleans up, however it ends. Progress goes to say.
-func Run(ctx context.Context, c Config, server Server, say func(format string, args ...any)) (result *Result, err error) {
+func Run(ctx context.Context, c Config, server Server, say func(format string, args ...any)) (result *Result,
+	err error) {
 	if err := c.Check(runtime.NumCPU()); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,8 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, groups: groups, limit: Limited(c.Limit), server: server, client: load.NewClient(openAtOnce), say: say}
+	r := &run{Config: c, groups: groups, limit: Limited(c.Limit), server: server, client: load.NewClient(openAtOnce),
+		say: say}
 	defer func() { err = r.Unwind(ctx, err) }()
 	defer r.client.Close()
 	r.Undo(groups.Close)
@@ -199,9 +201,11 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
 	r.say("modes: %d, rounds: %d, of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
 		(time.Duration(r.Rounds*len(r.Modes)) * (slot + afterChange + time.Second)).Round(time.Second))
-	slots, err := Turns(r.say, r.Rounds, r.Seed, r.Modes, func(round int, mode Mode) (Slot, error) { return r.slot(ctx, mode, due[round]) },
+	slots, err := Turns(r.say, r.Rounds, r.Seed, r.Modes,
+		func(round int, mode Mode) (Slot, error) { return r.slot(ctx, mode, due[round]) },
 		func(s Slot) string {
-			return fmt.Sprintf("%-17s  p99 %4.0f ms  throttled %4.1f %%", s.Mode, Milliseconds(s.Load.Latency.Quantile(0.99)),
+			return fmt.Sprintf("%-17s  p99 %4.0f ms  throttled %4.1f %%", s.Mode,
+				Milliseconds(s.Load.Latency.Quantile(0.99)),
 				100*Ratio(s.Usage.Throttled, s.Usage.Periods))
 		})
 	if err != nil {
@@ -211,8 +215,9 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	result.Conditions = Conditions{
 		Version: r.Version, Kernel: Kernel(), Cgroup: r.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
 		Limit: r.limit.CPUs(), Utilization: r.Utilization, Rate: rate, Work: 1e3 * r.cost.Seconds(),
-		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed, CanBurst: r.groups.canBurst(r.group),
-		Loaded: r.Loaded, Behind: r.offline != nil && r.offline.Behind, Exact: r.still != nil,
+		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed,
+		CanBurst: r.groups.canBurst(r.group),
+		Loaded:   r.Loaded, Behind: r.offline != nil && r.offline.Behind, Exact: r.still != nil,
 	}
 	return result, nil
 }
@@ -239,8 +244,8 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (s Slot,
 	return s, err
 }
 
-// Under measures a group in a mode. The limit is removed, where the mode has none, only while the agent is passive. Without an
-// agent, measure begins as late as with one.
+// Under measures a group in a mode. The limit is removed, where the mode has none, only while the agent is passive.
+// Without an agent, measure begins as late as with one.
 func (g *Groups) Under(a *Agent, mode Mode, group string, limit cpu.Bandwidth, measure func() error) error {
 	if a == nil {
 		time.Sleep(afterChange)

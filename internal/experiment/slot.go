@@ -118,7 +118,8 @@ func (g *Groups) awaitLimit(ctx context.Context, group string, limit cpu.Bandwid
 	}
 }
 
-// WatchThrottles has the kernel report the throttles of groups, or add them up. The error says why there are no throttle events.
+// WatchThrottles has the kernel report the throttles of groups, or add them up.
+// The error says why there are no throttle events.
 func WatchThrottles(o probe.Options, groups ...uint64) (*probe.Probe, error) {
 	p, err := probe.Open(o)
 	if err != nil {

@@ -26,7 +26,8 @@ const (
 
 // Draw lays the bars out.
 func (b Bars) Draw() *Canvas {
-	f := frame{left: barNames, right: width - barTexts, top: 104, bottom: 104 + barHeight*float64(len(b.Bars)), x: b.X, y: Axis{Max: 1, Ticks: []float64{}}}
+	f := frame{left: barNames, right: width - barTexts, top: 104, bottom: 104 + barHeight*float64(len(b.Bars)), x: b.X,
+		y: Axis{Max: 1, Ticks: []float64{}}}
 	c := &Canvas{Width: width, Height: f.bottom + 74, Title: b.Title}
 	heading(c, b.Title, b.Subtitle)
 	b.legend(c)

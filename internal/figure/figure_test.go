@@ -21,25 +21,31 @@ import (
 func example() Lines {
 	x := []float64{0.1, 0.3, 0.5, 0.7, 0.9}
 	up := Curve{Name: "burst 100 %", X: x, Y: []float64{1, 1, 1.1, 1.6, 4}}
-	band := Curve{Name: "a < b & c", X: x, Y: []float64{1, 1.2, 1.4, 2, 3}, Lo: []float64{1, 1.1, 1.3, 1.8, 2.5}, Hi: []float64{1.1, 1.3, 1.5, 2.2, 3.5}}
+	band := Curve{Name: "a < b & c", X: x, Y: []float64{1, 1.2, 1.4, 2, 3}, Lo: []float64{1, 1.1, 1.3, 1.8, 2.5},
+		Hi: []float64{1.1, 1.3, 1.5, 2.2, 3.5}}
 	step := Curve{Name: "steps", X: x, Y: []float64{3, 2, 3, 2, 3}, Step: true}
 	y := Axis{Label: "E(WCET), periods", Min: 1, Max: 5, Log: true, Reversed: true, Ticks: []float64{1, 1.5, 2, 3, 5}}
 	u := Axis{Label: "mean use, %", Min: 0, Max: 1, Percent: true}
-	return Lines{Title: "Expected time, by load", Subtitle: "One run for each point.", Note: "Made up.", Panels: []Panel{
-		{Title: "m = 10", X: u, Y: y, Curves: []Curve{up, band}, Rules: []Rule{{"target", 2}}},
-		{Title: "m = 20", X: u, Y: y, Curves: []Curve{up, step}},
-	}}
+	return Lines{Title: "Expected time, by load", Subtitle: "One run for each point.", Note: "Made up.",
+		Panels: []Panel{
+			{Title: "m = 10", X: u, Y: y, Curves: []Curve{up, band}, Rules: []Rule{{"target", 2}}},
+			{Title: "m = 20", X: u, Y: y, Curves: []Curve{up, step}},
+		}}
 }
 
 func heat() Heat {
-	return Heat{Title: "Risk", Subtitle: "by load and number", XLabel: "containers", YLabel: "load", X: []string{"5", "10", "20"}, Y: []string{"50 %", "70 %"},
-		Values: [][]float64{{1e-2, 1e-4, 1e-5}, {2e-1, 3e-2, 4e-3}}, Cells: [][]string{{"1", "0.01", "0"}, {"20", "3", "0.4"}}, Lo: 1e-5, Hi: 1, Limit: 1e-3, Key: "above 0.1 %"}
+	return Heat{Title: "Risk", Subtitle: "by load and number", XLabel: "containers", YLabel: "load",
+		X: []string{"5", "10", "20"}, Y: []string{"50 %", "70 %"},
+		Values: [][]float64{{1e-2, 1e-4, 1e-5}, {2e-1, 3e-2, 4e-3}}, Cells: [][]string{{"1", "0.01", "0"},
+			{"20", "3", "0.4"}}, Lo: 1e-5, Hi: 1, Limit: 1e-3, Key: "above 0.1 %"}
 }
 
 func bars() Bars {
-	return Bars{Title: "Where the time went", Subtitle: "of what was wanted", Parts: []string{"received", "behind a neighbour", "others"},
-		Bars: []Bar{{"alone", []float64{1}, "0.2 ms"}, {"burstable, 4 threads", []float64{0.5, 0.375, 0.125}, "3 ms"}, {"nothing", []float64{0, 0, 0}, ""}},
-		X:    Axis{Label: "of the time wanted, %", Max: 1, Percent: true}, Texts: "p99", Note: "Made up."}
+	return Bars{Title: "Where the time went", Subtitle: "of what was wanted",
+		Parts: []string{"received", "behind a neighbour", "others"},
+		Bars: []Bar{{"alone", []float64{1}, "0.2 ms"}, {"burstable, 4 threads", []float64{0.5, 0.375, 0.125}, "3 ms"},
+			{"nothing", []float64{0, 0, 0}, ""}},
+		X: Axis{Label: "of the time wanted, %", Max: 1, Percent: true}, Texts: "p99", Note: "Made up."}
 }
 
 // TestHostileNamesInAPicture: a title is a container's name. Whatever that is, the picture is well formed.
@@ -222,10 +228,12 @@ func TestPieces(t *testing.T) {
 		want  [][]Point
 	}{
 		{"inside", Curve{X: []float64{0, 10}, Y: []float64{0, 10}}, [][]Point{{{0, 100}, {100, 0}}}},
-		{"below and back", Curve{X: []float64{0, 2, 4, 6}, Y: []float64{5, -5, -5, 5}}, [][]Point{{{0, 50}, {10, 100}}, {{50, 100}, {60, 50}}}},
+		{"below and back", Curve{X: []float64{0, 2, 4, 6}, Y: []float64{5, -5, -5, 5}},
+			[][]Point{{{0, 50}, {10, 100}}, {{50, 100}, {60, 50}}}},
 		{"above", Curve{X: []float64{0, 2}, Y: []float64{5, 15}}, [][]Point{{{0, 50}, {10, 0}}}},
 		{"never there", Curve{X: []float64{0, 2}, Y: []float64{15, 15}}, nil},
-		{"steps", Curve{X: []float64{0, 2, 4}, Y: []float64{5, 5, 7}, Step: true}, [][]Point{{{0, 50}, {20, 50}, {20, 50}, {40, 50}, {40, 30}}}},
+		{"steps", Curve{X: []float64{0, 2, 4}, Y: []float64{5, 5, 7}, Step: true},
+			[][]Point{{{0, 50}, {20, 50}, {20, 50}, {40, 50}, {40, 30}}}},
 	} {
 		if diff := cmp.Diff(tt.want, f.pieces(tt.curve)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
@@ -237,7 +245,8 @@ func TestPieces(t *testing.T) {
 	if diff := cmp.Diff(want, f.pieces(Curve{X: []float64{0, 2}, Y: []float64{0.1, 0.001}}), near); diff != "" {
 		t.Errorf("logarithmic: %s", diff)
 	}
-	if got := f.pieces(Curve{X: []float64{0, 2}, Y: []float64{0.1, 0}}); len(got) != 1 || !(got[0][1].X > 0 && got[0][1].X < 20) {
+	if got := f.pieces(Curve{X: []float64{0, 2}, Y: []float64{0.1, 0}}); len(got) != 1 ||
+		!(got[0][1].X > 0 && got[0][1].X < 20) {
 		t.Errorf("to nothing: %v", got)
 	}
 }

@@ -38,7 +38,8 @@ func (h Heat) Draw() *Canvas {
 		}
 	}
 	for column, name := range h.X {
-		c.Text(Point{f.left + w*(float64(column)+0.5), f.bottom + 18}, Font{Size: 11.5, Ink: black, Anchor: Middle}, name)
+		c.Text(Point{f.left + w*(float64(column)+0.5), f.bottom + 18}, Font{Size: 11.5, Ink: black, Anchor: Middle},
+			name)
 	}
 	h.border(c, f, w, t)
 	c.Text(Point{(f.left + f.right) / 2, f.bottom + 38}, Font{Size: 12.5, Ink: black, Anchor: Middle}, h.XLabel)

@@ -68,7 +68,8 @@ func (l Lines) Draw() *Canvas {
 		f := frame{left + float64(i)*(each+space), left + float64(i)*(each+space) + each, top, bottom, p.X, p.Y}
 		axes(c, f, l.named(i))
 		if p.Title != "" {
-			c.Text(Point{(f.left + f.right) / 2, top - 10}, Font{Size: 13, Ink: black, Anchor: Middle, Bold: true}, p.Title)
+			c.Text(Point{(f.left + f.right) / 2, top - 10}, Font{Size: 13, Ink: black, Anchor: Middle, Bold: true},
+				p.Title)
 		}
 		for _, r := range p.Rules {
 			rule(c, f, r)
@@ -165,7 +166,8 @@ func axes(c *Canvas, f frame, named bool) {
 	c.Line(axis, Point{f.left, f.top}, Point{f.left, f.bottom}, Point{f.right, f.bottom})
 	c.Text(Point{(f.left + f.right) / 2, f.bottom + 36}, Font{Size: 12.5, Ink: black, Anchor: Middle}, f.x.Label)
 	if named {
-		c.Text(Point{f.left - 50, (f.top + f.bottom) / 2}, Font{Size: 12.5, Ink: black, Anchor: Middle, Up: true}, f.y.Label)
+		c.Text(Point{f.left - 50, (f.top + f.bottom) / 2}, Font{Size: 12.5, Ink: black, Anchor: Middle, Up: true},
+			f.y.Label)
 	}
 }
 
@@ -177,7 +179,8 @@ func rule(c *Canvas, f frame, r Rule) {
 // name writes what a rule is, on a ground of its own: curves may run there.
 func (r Rule) name(c *Canvas, f frame) {
 	y, long := f.at(f.x.Min, r.Y).Y, 6.5*float64(len([]rune(r.Name)))+6
-	c.Fill(white, 0.85, Point{f.right - long - 2, y - 17}, Point{f.right - 1, y - 17}, Point{f.right - 1, y - 2}, Point{f.right - long - 2, y - 2})
+	c.Fill(white, 0.85, Point{f.right - long - 2, y - 17}, Point{f.right - 1, y - 17}, Point{f.right - 1, y - 2},
+		Point{f.right - long - 2, y - 2})
 	c.Text(Point{f.right - 4, y - 5}, Font{Size: 11, Ink: red, Anchor: End}, r.Name)
 }
 

@@ -168,7 +168,8 @@ func (t text) png(r *raster) {
 	if t.font.Bold {
 		source = r.bold
 	}
-	face, err := opentype.NewFace(source, &opentype.FaceOptions{Size: t.font.Size * density, DPI: 72, Hinting: font.HintingNone})
+	face, err := opentype.NewFace(source, &opentype.FaceOptions{Size: t.font.Size * density, DPI: 72,
+		Hinting: font.HintingNone})
 	if err != nil {
 		if r.err == nil {
 			r.err = fmt.Errorf("font of size %g: %w", t.font.Size, err)
@@ -205,5 +206,6 @@ func (r *raster) upright(face font.Face, ink image.Image, t text, width, shift f
 }
 
 func dot(x, y float64) fixed.Point26_6 {
-	return fixed.Point26_6{X: fixed.Int26_6(math.Round(x * density * 64)), Y: fixed.Int26_6(math.Round(y * density * 64))}
+	return fixed.Point26_6{X: fixed.Int26_6(math.Round(x * density * 64)),
+		Y: fixed.Int26_6(math.Round(y * density * 64))}
 }

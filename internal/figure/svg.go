@@ -12,7 +12,8 @@ import (
 // SVG writes the picture as SVG 1.1.
 func (c *Canvas) SVG(w io.Writer) error {
 	b := &svgWriter{}
-	b.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" font-family="Helvetica, Arial, sans-serif">`+"\n",
+	b.printf(
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" font-family="Helvetica, Arial, sans-serif">`+"\n",
 		digits(c.Width), digits(c.Height), digits(c.Width), digits(c.Height))
 	b.printf("<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", escaped(c.Title), white)
 	for _, s := range c.shapes {

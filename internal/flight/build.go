@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Period is one record of the kernel: Count periods that ended together, of which more than one are where its timer was late.
+// Period is one record of the kernel: Count periods that ended together,
+// of which more than one are where its timer was late.
 type Period struct {
 	Cgroup    string
 	End       int64 // Unix time in ms

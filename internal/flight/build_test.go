@@ -27,15 +27,24 @@ func TestPlaces(t *testing.T) {
 		list []Period
 		want Minute
 	}{
-		"each period":         {[]Period{at(37, 100), at(137, 200), at(237, 300)}, Minute{First: 37, Periods: 3, UsedUs: 600, PeakUs: 300, Used: []float32{10, 20, 30}}},
-		"the group slept":     {[]Period{at(37, 100), at(337, 200)}, Minute{First: 37, Periods: 2, UsedUs: 300, PeakUs: 200, Used: []float32{10, 0, 0, 20}}},
-		"a late timer":        {[]Period{at(37, 100), at(180, 200), at(230, 300)}, Minute{First: 37, Periods: 3, UsedUs: 600, PeakUs: 300, Used: []float32{10, 20, 30}}},
-		"begun in the middle": {[]Period{at(1037, 100)}, Minute{First: 37, Periods: 1, UsedUs: 100, PeakUs: 100, Used: []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10}}},
-		"three at once":       {[]Period{at(37, 100), late}, Minute{First: 37, Periods: 4, UsedUs: 400, PeakUs: 100, Used: []float32{10, 0, 0, 0, 0, 0, 0, 0, 10, 10, 10}}},
-		"two in one place":    {[]Period{at(37, 100), at(60, 200)}, Minute{First: 37, Periods: 2, UsedUs: 300, PeakUs: 200, Used: []float32{30}}},
-		"throttled": {[]Period{at(37, 100), throttled, at(237, 100)}, Minute{First: 37, Periods: 3, UsedUs: 50_200, PeakUs: 50_000, ThrottledUs: 12_340,
-			Throttles: 2, Refills: 2, Used: []float32{10, 4992, 10}, ThrottledMs: []int32{0, 12}, RefillAt: []int32{1, 1},
-			QuotaAt: []int32{0, 1, 2}, QuotaUs: []int64{half, 2 * half, half}}},
+		"each period": {[]Period{at(37, 100), at(137, 200), at(237, 300)},
+			Minute{First: 37, Periods: 3, UsedUs: 600, PeakUs: 300, Used: []float32{10, 20, 30}}},
+		"the group slept": {[]Period{at(37, 100), at(337, 200)},
+			Minute{First: 37, Periods: 2, UsedUs: 300, PeakUs: 200, Used: []float32{10, 0, 0, 20}}},
+		"a late timer": {[]Period{at(37, 100), at(180, 200), at(230, 300)},
+			Minute{First: 37, Periods: 3, UsedUs: 600, PeakUs: 300, Used: []float32{10, 20, 30}}},
+		"begun in the middle": {[]Period{at(1037, 100)},
+			Minute{First: 37, Periods: 1, UsedUs: 100, PeakUs: 100, Used: []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10}}},
+		"three at once": {[]Period{at(37, 100), late},
+			Minute{First: 37, Periods: 4, UsedUs: 400, PeakUs: 100,
+				Used: []float32{10, 0, 0, 0, 0, 0, 0, 0, 10, 10, 10}}},
+		"two in one place": {[]Period{at(37, 100), at(60, 200)},
+			Minute{First: 37, Periods: 2, UsedUs: 300, PeakUs: 200, Used: []float32{30}}},
+		"throttled": {[]Period{at(37, 100), throttled, at(237, 100)},
+			Minute{First: 37, Periods: 3, UsedUs: 50_200, PeakUs: 50_000, ThrottledUs: 12_340,
+				Throttles: 2, Refills: 2, Used: []float32{10, 4992, 10}, ThrottledMs: []int32{0, 12},
+				RefillAt: []int32{1, 1},
+				QuotaAt:  []int32{0, 1, 2}, QuotaUs: []int64{half, 2 * half, half}}},
 	} {
 		b := NewBuilder(t0)
 		if n := b.Add(c.list); n != 0 {
@@ -62,8 +71,10 @@ func TestPlaces(t *testing.T) {
 // TestClose: a minute is given once, two seconds after its end, with what is known of its group.
 func TestClose(t *testing.T) {
 	b := NewBuilder(t0.Add(time.Second))
-	b.Know(map[string]Known{"/a": {Namespace: "n", Pod: "p", Container: "c", Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}, "/pod": {Skip: true}})
-	b.Add([]Period{at(37, 100), at(60_037, 100), {Cgroup: "/pod", End: t0.UnixMilli() + 5, Count: 1}, {Cgroup: "/x", End: t0.UnixMilli() + 5, Count: 1}})
+	b.Know(map[string]Known{"/a": {Namespace: "n", Pod: "p", Container: "c", Limit: 50 * time.Millisecond,
+		Period: 100 * time.Millisecond}, "/pod": {Skip: true}})
+	b.Add([]Period{at(37, 100), at(60_037, 100), {Cgroup: "/pod", End: t0.UnixMilli() + 5, Count: 1},
+		{Cgroup: "/x", End: t0.UnixMilli() + 5, Count: 1}})
 	if b.Strays() != 1 {
 		t.Errorf("%d strays, want that of /x", b.Strays())
 	}
@@ -123,7 +134,8 @@ func TestBuilderIsBounded(t *testing.T) {
 }
 
 func TestRound(t *testing.T) {
-	for us, want := range map[int64]float32{0: 0, 4: 0, 5: 1, 1_270: 127, 1_280: 128, 1_290: 130, 50_000: 4992, 50_240: 5056, 1 << 40: 0x66 << 30} {
+	for us, want := range map[int64]float32{0: 0, 4: 0, 5: 1, 1_270: 127, 1_280: 128, 1_290: 130, 50_000: 4992,
+		50_240: 5056, 1 << 40: 0x66 << 30} {
 		if got := round(us); got != want {
 			t.Errorf("%d us: %v, want %v", us, got, want)
 		}
@@ -137,7 +149,8 @@ func TestRound(t *testing.T) {
 
 func TestContainerID(t *testing.T) {
 	id := strings.Repeat("0a", 32)
-	for path, want := range map[string]string{"/kubepods.slice/cri-containerd-" + id + ".scope": id, "/docker/" + id: id, "/a/docker-" + id[1:] + ".scope": "",
+	for path, want := range map[string]string{"/kubepods.slice/cri-containerd-" + id + ".scope": id,
+		"/docker/" + id: id, "/a/docker-" + id[1:] + ".scope": "",
 		"/lab/a": "", "": "", "/" + strings.Repeat("xy", 32): ""} {
 		if got := ContainerID(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)

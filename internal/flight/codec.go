@@ -36,7 +36,8 @@ const pageBytes = 256 << 10
 
 // NewEncoder makes an encoder.
 func NewEncoder(e Effort) *Encoder {
-	return &Encoder{parquet.NewGenericWriter[Minute](io.Discard, parquet.Compression(newCodec(e)), parquet.PageBufferSize(pageBytes),
+	return &Encoder{parquet.NewGenericWriter[Minute](io.Discard, parquet.Compression(newCodec(e)),
+		parquet.PageBufferSize(pageBytes),
 		parquet.KeyValueMetadata(SchemaKey, Schema), parquet.CreatedBy("plimsoll", "1", ""))}
 }
 
@@ -54,8 +55,8 @@ func (e *Encoder) Encode(to io.Writer, b Batch) error {
 	return nil
 }
 
-// Decode reads a file. An error is ErrDamaged or a VersionError. What was damaged with care can make the library allocate as much
-// memory as it likes: package disk compares a checksum before.
+// Decode reads a file. An error is ErrDamaged or a VersionError. What was damaged with care can make the library
+// allocate as much memory as it likes: package disk compares a checksum before.
 func Decode(from io.ReaderAt, size int64) (b Batch, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library's, of a file that was damaged with care

@@ -26,9 +26,11 @@ func decode(data []byte) (Batch, error) { return Decode(bytes.NewReader(data), i
 func sampleBatch() Batch {
 	b := fleet(rand.New(rand.NewPCG(1, 2)), mix(), 60, 2) // more rows than are read at once
 	b.Rows[0].RefillAt, b.Rows[0].Refills = []int32{3, 3, 7}, 3
-	b.Rows[1].Requests = &Requests{Answered: 1200, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
+	b.Rows[1].Requests = &Requests{Answered: 1200, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000,
+		ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
 	b.Rows[2].Requests = &Requests{} // nothing came, and that was measured
-	b.Rows[2].Waits = &Waits{Wanted: 9, Received: 1, OwnLimit: 2, PodLimit: 3, Neighbour: 4, Kernel: 5, Interrupts: 6, Hypervisor: 7, IdleWakeup: 8, OwnThreads: 10, Unnamed: 11}
+	b.Rows[2].Waits = &Waits{Wanted: 9, Received: 1, OwnLimit: 2, PodLimit: 3, Neighbour: 4, Kernel: 5, Interrupts: 6,
+		Hypervisor: 7, IdleWakeup: 8, OwnThreads: 10, Unnamed: 11}
 	b.Covered = []int64{t0.UnixMilli(), t0.UnixMilli() + minuteMs, t0.UnixMilli() + 7*minuteMs}
 	b.Lost = 42
 	return b
@@ -72,7 +74,8 @@ func TestEncoderIsReused(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses: a file that is cut anywhere, has a changed byte, or is of another version is an error and no panic.
+// TestDecodeRefuses: a file that is cut anywhere, has a changed byte,
+// or is of another version is an error and no panic.
 func TestDecodeRefuses(t *testing.T) {
 	data := encoded(t, sampleBatch())
 	for n := 0; n < len(data); n += 1 + n/50 {

@@ -2,8 +2,8 @@ package flight
 
 import "math/bits"
 
-// Schema is the version of the rows, in the metadata of each file under SchemaKey. Columns are added, never renamed or given
-// another meaning, within a version.
+// Schema is the version of the rows, in the metadata of each file under SchemaKey. Columns are added, never renamed or
+// given another meaning, within a version.
 const (
 	Schema    = "plimsoll.record/v1"
 	SchemaKey = "plimsoll.schema"
@@ -19,7 +19,8 @@ type Minute struct {
 	Start       int64  `parquet:"minute,timestamp(millisecond),delta"` // Unix time in ms
 	First       int32  `parquet:"first_ms,dict"`                       // place i ends at Start + First + i periods
 	PeriodUs    int32  `parquet:"period_us,dict"`
-	LimitUs     int64  `parquet:"limit_us,dict"` // of CPU time per period, as its owner declares it; -1: none, or not known
+	// of CPU time per period, as its owner declares it; -1: none, or not known
+	LimitUs int64 `parquet:"limit_us,dict"`
 
 	// Exact sums of the minute.
 	Periods     int32 `parquet:"periods"` // that the kernel has reported: in the others the group slept
@@ -29,11 +30,12 @@ type Minute struct {
 	Throttles   int32 `parquet:"throttles"`
 	Refills     int32 `parquet:"refills"`
 
-	Used        []float32 `parquet:"used_10us,list" parquet-element:",split"`    // of each place, see round
-	ThrottledMs []int32   `parquet:"throttled_ms,list" parquet-element:",split"` // up to the last place that was throttled
-	RefillAt    []int32   `parquet:"refill_at,list" parquet-element:",delta"`    // a place for each refill
-	QuotaAt     []int32   `parquet:"quota_at,list" parquet-element:",delta"`     // from this place on
-	QuotaUs     []int64   `parquet:"quota_us,list" parquet-element:",dict"`      // this quota is in force
+	Used []float32 `parquet:"used_10us,list" parquet-element:",split"` // of each place, see round
+	// up to the last place that was throttled
+	ThrottledMs []int32 `parquet:"throttled_ms,list" parquet-element:",split"`
+	RefillAt    []int32 `parquet:"refill_at,list" parquet-element:",delta"` // a place for each refill
+	QuotaAt     []int32 `parquet:"quota_at,list" parquet-element:",delta"`  // from this place on
+	QuotaUs     []int64 `parquet:"quota_us,list" parquet-element:",dict"`   // this quota is in force
 
 	Requests *Requests `parquet:"requests,optional"` // nil: not measured
 	Waits    *Waits    `parquet:"waits,optional"`    // nil: not measured
@@ -56,12 +58,14 @@ type Waits struct {
 
 // Causes are the columns of what was waited for, by its name in reports (report.Cause).
 func (w *Waits) Causes() map[string]*int64 {
-	return map[string]*int64{"own_limit": &w.OwnLimit, "pod_limit": &w.PodLimit, "neighbour": &w.Neighbour, "kernel_threads": &w.Kernel,
-		"interrupts": &w.Interrupts, "hypervisor": &w.Hypervisor, "idle_wakeup": &w.IdleWakeup, "own_threads": &w.OwnThreads, "unnamed": &w.Unnamed}
+	return map[string]*int64{"own_limit": &w.OwnLimit, "pod_limit": &w.PodLimit, "neighbour": &w.Neighbour,
+		"kernel_threads": &w.Kernel,
+		"interrupts":     &w.Interrupts, "hypervisor": &w.Hypervisor, "idle_wakeup": &w.IdleWakeup,
+		"own_threads": &w.OwnThreads, "unnamed": &w.Unnamed}
 }
 
-// Requests are those that a container answered in a minute (run --requests), with response times in wall time. -1 is a time
-// that cannot be told: nothing was answered, or connections carry several requests at a time.
+// Requests are those that a container answered in a minute (run --requests), with response times in wall time. -1 is a
+// time that cannot be told: nothing was answered, or connections carry several requests at a time.
 type Requests struct {
 	Answered         int64 `parquet:"answered"`
 	Doubtful         int64 `parquet:"doubtful"` // on connections that carry several at a time; in no time

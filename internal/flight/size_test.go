@@ -41,7 +41,8 @@ func jvm(r *rand.Rand, _ int) (int64, int64, bool) {
 	return limited(r, int64(200_000*r.Float64()*r.Float64()), 2*half)
 }
 
-// dense is as bad as can be: every value from nothing to two CPUs is as likely as any other, and every period is throttled.
+// dense is as bad as can be: every value from nothing to two CPUs is as likely as any other,
+// and every period is throttled.
 func dense(r *rand.Rand, _ int) (int64, int64, bool) {
 	return r.Int64N(200_000), r.Int64N(90_000), false
 }
@@ -64,16 +65,19 @@ func fleet(r *rand.Rand, kinds []kind, containers, minutes int) Batch {
 	known := map[string]Known{}
 	var list []Period
 	for c := range containers {
-		name := fmt.Sprintf("/kubepods.slice/kubepods-pod%032x.slice/cri-containerd-%064x.scope", r.Uint64(), r.Uint64())
-		known[name] = Known{Namespace: fmt.Sprintf("team-%d", c%7), Pod: fmt.Sprintf("service-%d-%08x", c, r.Uint32()), Container: "app",
-			Limit: 500e6 / 10, Period: 100e6}
+		name := fmt.Sprintf("/kubepods.slice/kubepods-pod%032x.slice/cri-containerd-%064x.scope", r.Uint64(),
+			r.Uint64())
+		known[name] = Known{Namespace: fmt.Sprintf("team-%d", c%7), Pod: fmt.Sprintf("service-%d-%08x", c, r.Uint32()),
+			Container: "app",
+			Limit:     500e6 / 10, Period: 100e6}
 		phase := r.Int64N(100)
 		for i := range minutes * 600 {
 			used, lost, slept := kinds[c%len(kinds)](r, i)
 			if slept {
 				continue
 			}
-			p := Period{Cgroup: name, End: t0.UnixMilli() + phase + int64(i)*100, Used: used, Quota: half, Throttled: lost, Count: 1}
+			p := Period{Cgroup: name, End: t0.UnixMilli() + phase + int64(i)*100, Used: used, Quota: half,
+				Throttled: lost, Count: 1}
 			if lost > 0 {
 				p.Throttles = 1
 			}
@@ -200,7 +204,8 @@ func BenchmarkBuild(b *testing.B) {
 	for i := range 600 {
 		for c := range 250 {
 			used, lost, _ := http(r, i)
-			list = append(list, Period{Cgroup: fmt.Sprintf("/kubepods/pod%d", c), End: t0.UnixMilli() + int64(i)*100, Used: used, Throttled: lost, Quota: half, Count: 1})
+			list = append(list, Period{Cgroup: fmt.Sprintf("/kubepods/pod%d", c), End: t0.UnixMilli() + int64(i)*100,
+				Used: used, Throttled: lost, Quota: half, Count: 1})
 		}
 	}
 	begun := cpuTime(b)

@@ -7,8 +7,8 @@
 //
 // # Approach
 //
-// Few facts are read, each cheap and without a write, and one situation is recognized, the most urgent first. It is said
-// in a sentence, with at most three commands to copy.
+// Few facts are read, each cheap and without a write, and one situation is recognized, the most urgent first. It is
+// said in a sentence, with at most three commands to copy.
 //
 // # Known limits
 //
@@ -68,9 +68,11 @@ func Next(f Facts) (state string, steps []Step) {
 		return running(f.Agent) + fmt.Sprintf(" It reports %s.", count(f.Agent.Problems, "problem")),
 			[]Step{{"plimsoll status", "the problems, with hints"}, doctor}
 	case f.Agent.Runs:
-		return running(f.Agent), []Step{{"plimsoll top", "who stands still now, and why"}, {"plimsoll report", "what it has done so far"}, {"plimsoll restore", "put everything back"}}
+		return running(f.Agent), []Step{{"plimsoll top", "who stands still now, and why"},
+			{"plimsoll report", "what it has done so far"}, {"plimsoll restore", "put everything back"}}
 	case f.Agent.Denied:
-		return "An agent runs, and only root and the group of its socket may read it.", []Step{{"sudo plimsoll status", "what is changed now"}}
+		return "An agent runs, and only root and the group of its socket may read it.", []Step{{"sudo plimsoll status",
+			"what is changed now"}}
 	case f.Elsewhere != "":
 		return "An agent runs that does not answer here: " + printable.Text(f.Elsewhere) + ".", nil
 	case f.Left > 0:
@@ -101,7 +103,8 @@ func idle(f Facts, doctor Step) (string, []Step) {
 				{sudo + "plimsoll run --policy auto" + include, "until it is stopped: then all is put back"},
 				{sudo + "plimsoll diagnose", "what else keeps containers from a CPU"}}
 	case f.Limited > 0:
-		return fmt.Sprintf("No agent runs. %s a CPU limit, and none was throttled: there is nothing to gain now.", has(f.Limited, "group")), []Step{try, doctor}
+		return fmt.Sprintf("No agent runs. %s a CPU limit, and none was throttled: there is nothing to gain now.",
+			has(f.Limited, "group")), []Step{try, doctor}
 	}
 	return "No agent runs, and no group has a CPU limit: there is nothing to gain now.", []Step{try, doctor}
 }
@@ -112,7 +115,8 @@ func running(a Agent) string {
 		text += fmt.Sprintf(", of which %d are changed now", a.Changed)
 	}
 	if a.Worst.Lost > 0 {
-		text += fmt.Sprintf("; %s has lost the most, %s at its limit", printable.Text(a.Worst.Name), a.Worst.Lost.Round(time.Millisecond))
+		text += fmt.Sprintf("; %s has lost the most, %s at its limit", printable.Text(a.Worst.Name),
+			a.Worst.Lost.Round(time.Millisecond))
 	}
 	return text + "."
 }

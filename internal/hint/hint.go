@@ -1,10 +1,10 @@
 // Package hint adds to an error what its reader can do about it.
 //
-// Problem: an error says what happened. What to do about it is known where it happens, and printed by whoever prints the
-// error, on a line of its own.
+// Problem: an error says what happened. What to do about it is known where it happens, and printed by whoever prints
+// the error, on a line of its own.
 //
-// Approach: an error with a method `Hint() string` carries advice; With makes one of any error. An error of the caller, in
-// flags or arguments, is a Misuse: a command ends with another exit code then.
+// Approach: an error with a method `Hint() string` carries advice; With makes one of any error. An error of the caller,
+// in flags or arguments, is a Misuse: a command ends with another exit code then.
 package hint
 
 import (

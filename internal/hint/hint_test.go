@@ -11,7 +11,8 @@ func TestHint(t *testing.T) {
 	base := errors.New("base")
 	err := fmt.Errorf("outer: %w", With(Misuse(base), "do this"))
 	var h interface{ Hint() string }
-	if !errors.As(err, &h) || h.Hint() != "do this" || !errors.Is(err, base) || !Misused(err) || err.Error() != "outer: base" {
+	if !errors.As(err, &h) || h.Hint() != "do this" || !errors.Is(err, base) || !Misused(err) ||
+		err.Error() != "outer: base" {
 		t.Errorf("%v: hint %v, misuse %v", err, h, Misused(err))
 	}
 	if err := With(base, ""); err != base || Misused(err) {
@@ -26,7 +27,8 @@ func TestHint(t *testing.T) {
 }
 
 func TestWord(t *testing.T) {
-	for arg, want := range map[string]string{"/lab/web-1.service": "/lab/web-1.service", "/lab/a b": "'/lab/a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
+	for arg, want := range map[string]string{"/lab/web-1.service": "/lab/web-1.service", "/lab/a b": "'/lab/a b'",
+		"it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
 		if got := Word(arg); got != want {
 			t.Errorf("%q is spelled %s, want %s", arg, got, want)
 		}

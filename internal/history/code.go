@@ -13,8 +13,8 @@ import (
 //	count, and unless that is 0:
 //	the first end, the first distance between two ends, and each other distance with its place
 //	the quotas that are not that of the period before, each with its place; and the bursts, each larger by one
-//	the periods with a throttle, a refill or time lost, each with its place: throttles; twice the time, and 1 where refills
-//	follow; refills
+//	the periods with a throttle, a refill or time lost, each with its place: throttles; twice the time, and 1 where
+//	refills follow; refills
 //	the bits of a use, and the uses
 //
 // All numbers but the uses are varints (encoding/binary). A place is the distance from the one before it.

@@ -18,7 +18,8 @@ var t0 = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 func busy(r *rand.Rand, from time.Time, n int) []Period {
 	list := make([]Period, n)
 	for i := range list {
-		p := Period{End: from.Add(time.Duration(i+1) * 100 * time.Millisecond).UnixMilli(), Quota: 50_000, Used: int32(r.ExpFloat64() * 30_000)}
+		p := Period{End: from.Add(time.Duration(i+1) * 100 * time.Millisecond).UnixMilli(), Quota: 50_000,
+			Used: int32(r.ExpFloat64() * 30_000)}
 		if p.Used > p.Quota {
 			p.Used, p.Throttles, p.Lost = p.Quota+int32(r.IntN(2000)), 1, int32(r.IntN(60_000))
 		}
@@ -28,7 +29,8 @@ func busy(r *rand.Rand, from time.Time, n int) []Period {
 }
 
 func TestDecodeIsReverse(t *testing.T) {
-	extreme := []Period{{End: 1, Used: math.MaxInt32, Quota: math.MaxInt32, Burst: math.MaxInt32, Lost: math.MaxInt32, Throttles: math.MaxUint16, Refills: math.MaxUint16},
+	extreme := []Period{{End: 1, Used: math.MaxInt32, Quota: math.MaxInt32, Burst: math.MaxInt32, Lost: math.MaxInt32,
+		Throttles: math.MaxUint16, Refills: math.MaxUint16},
 		{End: math.MaxInt64 / 2, Burst: UnknownBurst}, {End: 0, Quota: 1, Burst: UnknownBurst}, {End: 1, Quota: 1}}
 	for _, list := range [][]Period{{}, extreme, busy(rand.New(rand.NewPCG(1, 2)), t0, 1000)} {
 		got, err := Decode([]Period{}, Append(nil, list))
@@ -40,10 +42,13 @@ func TestDecodeIsReverse(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	good := Append(nil, []Period{{End: 5, Used: 7}})
-	for name, data := range map[string][]byte{"empty": nil, "cut": good[:len(good)-1], "longer": append(good, 0), "huge count": {0xff, 0xff, 0xff, 0xff, 0x7f},
-		"no quota": {1, 10, 0, 0, 0, 1, 1, 0, 0, 0}, "no burst": {1, 10, 0, 0, 1, 5, 0, 0, 0, 0}, "place beyond": {1, 10, 0, 0, 2, 5, 0, 0, 0, 0},
-		"wide uses":         {1, 10, 0, 0, 1, 5, 0, 1, 1, 0, 0, 32, 0, 0, 0, 0},
-		"lost out of range": {1, 10, 0, 0, 1, 5, 0, 1, 1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x1f, 0, 0}, "count only": {3, 1, 1}} {
+	for name, data := range map[string][]byte{"empty": nil, "cut": good[:len(good)-1], "longer": append(good, 0),
+		"huge count": {0xff, 0xff, 0xff, 0xff, 0x7f},
+		"no quota":   {1, 10, 0, 0, 0, 1, 1, 0, 0, 0}, "no burst": {1, 10, 0, 0, 1, 5, 0, 0, 0, 0},
+		"place beyond": {1, 10, 0, 0, 2, 5, 0, 0, 0, 0},
+		"wide uses":    {1, 10, 0, 0, 1, 5, 0, 1, 1, 0, 0, 32, 0, 0, 0, 0},
+		"lost out of range": {1, 10, 0, 0, 1, 5, 0, 1, 1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x1f, 0,
+			0}, "count only": {3, 1, 1}} {
 		if got, err := Decode(nil, data); !errors.Is(err, ErrDamaged) || len(got) > 0 {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -129,8 +134,8 @@ func TestStoreIsBounded(t *testing.T) {
 	}
 }
 
-// TestMemory: 1,000 containers that are never idle take 30 MiB for 15 minutes, by the store's own account, which is what
-// the heap says.
+// TestMemory: 1,000 containers that are never idle take 30 MiB for 15 minutes, by the store's own account, which is
+// what the heap says.
 func TestMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

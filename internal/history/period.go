@@ -2,19 +2,19 @@
 //
 // # Problem
 //
-// A page shows strips of 100 ms, and whoever opens it asks what was a moment ago. A thousand containers have nine million
-// periods in 15 minutes. The process that keeps them runs beside the containers, and takes memory from them.
+// A page shows strips of 100 ms, and whoever opens it asks what was a moment ago. A thousand containers have nine
+// million periods in 15 minutes. The process that keeps them runs beside the containers, and takes memory from them.
 //
 // # Approach
 //
-// The latest periods of a container are kept as they are, and each 192 as a block (code.go), in which times are rounded to
-// 64 us. A period of a container that is throttled in one of five takes about 2.5 bytes.
+// The latest periods of a container are kept as they are, and each 192 as a block (code.go), in which times are rounded
+// to 64 us. A period of a container that is throttled in one of five takes about 2.5 bytes.
 // What is older than Keep goes, and so do the oldest blocks of all when the sum is above the bound.
 //
 // # Known limits
 //
-// A container that sleeps has no periods, so that its gap is not to be told from a time in which nothing was recorded: the
-// caller says since when there is no gap.
+// A container that sleeps has no periods, so that its gap is not to be told from a time in which nothing was recorded:
+// the caller says since when there is no gap.
 package history
 
 import (

@@ -14,7 +14,8 @@ import (
 // Events turns the events of the programs in the kernel into those of the agent.
 type Events struct {
 	*probe.Probe
-	Requests func(group uint64) *time.Duration // throttled time of a group's requests so far; nil: requests are not measured
+	// throttled time of a group's requests so far; nil: requests are not measured
+	Requests func(group uint64) *time.Duration
 	events   []bandwidth.Throttle
 }
 
@@ -48,7 +49,8 @@ func ourTime() func(time.Duration) time.Time {
 func throttle(event probe.Event, at func(time.Duration) time.Time) bandwidth.Throttle {
 	f := event.Facts
 	t := bandwidth.Throttle{Inode: event.Group, At: at(event.At), Snap: f.Snap, Ahead: event.Kind == probe.Dry,
-		UseKnown: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.OnCPUs, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
+		UseKnown: f.Used >= 0, Used: f.Used, Left: f.Runtime +
+			f.OnCPUs, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
 	if f.Expires > 0 {
 		t.Expires = at(f.Expires)
 	}

@@ -22,7 +22,9 @@ func TestOurTimeIsNotEarlier(t *testing.T) {
 // TestQuietTotalsCostNoMemory: they are read for each group in each status, once a second while a page is open.
 func TestQuietTotalsCostNoMemory(t *testing.T) {
 	var peak time.Duration
-	if n := testing.AllocsPerRun(10, func() { peak += loader.Throttles(probe.Totals{Peak: time.Millisecond}).Peak }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() {
+		peak += loader.Throttles(probe.Totals{Peak: time.Millisecond}).Peak
+	}); n != 0 {
 		t.Errorf("%.0f allocations", n)
 	}
 }

@@ -28,7 +28,8 @@ func Subscribe(o probe.Options, log *slog.Logger) Throttles {
 	for _, m := range p.Missing() {
 		s.Missing = append(s.Missing, report.MissingPart{Part: m.Part, Lost: m.Lost, Why: explained(m.Err)})
 		s.Uncounted = s.Uncounted || m.Part == probe.PartPeriods
-		log.Warn("some parts of the throttle events are missing", "missing", m.Part, "lost", m.Lost, "error", explained(m.Err))
+		log.Warn("some parts of the throttle events are missing", "missing", m.Part, "lost", m.Lost, "error",
+			explained(m.Err))
 	}
 	return s
 }

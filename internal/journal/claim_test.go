@@ -91,7 +91,8 @@ func TestClaimsFailTogether(t *testing.T) {
 	}
 }
 
-// TestEntriesDoNotWait: who asks what is claimed does not wait for the disk, and is not told of a claim before it is synced.
+// TestEntriesDoNotWait: who asks what is claimed does not wait for the disk,
+// and is not told of a claim before it is synced.
 func TestEntriesDoNotWait(t *testing.T) {
 	j, d := openSynced(t)
 	if err := j.Claim(claimsOf(1)...); err != nil {

@@ -29,8 +29,8 @@ type File interface {
 	Close() error
 }
 
-// Dir is a directory of the operating system. Only its owner can list it and read its files. Others may pass through it: the
-// agent's socket for readers is in it.
+// Dir is a directory of the operating system. Only its owner can list it and read its files. Others may pass through
+// it: the agent's socket for readers is in it.
 type Dir string
 
 const (

@@ -15,8 +15,8 @@
 //
 // # Known limits
 //
-// A foreign value that equals one of the last two intents cannot be distinguished from ours, unless the declared limit is
-// known and equals it (SetBaseline). A value that the kernel clamped is known as ours only after it was read back.
+// A foreign value that equals one of the last two intents cannot be distinguished from ours, unless the declared limit
+// is known and equals it (SetBaseline). A value that the kernel clamped is known as ours only after it was read back.
 package journal
 
 import (
@@ -215,8 +215,9 @@ func (j *Journal) Claim(entries ...Entry) error {
 		if !utf8.ValidString(e.Path) {
 			return fmt.Errorf("claim %s of %q: a path that is not UTF-8 cannot be journalled", e.Knob, e.Path)
 		}
-		records = append(records, record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original, Baseline: e.Baseline,
-			Min: e.Min, Max: e.Max, Period: e.Period, Time: j.now().Round(0)})
+		records = append(records, record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original,
+			Baseline: e.Baseline,
+			Min:      e.Min, Max: e.Max, Period: e.Period, Time: j.now().Round(0)})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -250,7 +251,8 @@ func (j *Journal) Done(id workload.ID, knob plan.Knob) error {
 	return j.append(record{Op: opDone, ID: id, Knob: knob})
 }
 
-// append writes records of one kind, and then applies them to the table. A failed append changes neither file nor table.
+// append writes records of one kind, and then applies them to the table.
+// A failed append changes neither file nor table.
 func (j *Journal) append(records ...record) error {
 	if j.file == nil {
 		return ErrClosed

@@ -27,7 +27,8 @@ func (*ForeignError) Error() string { return "the file " + fileName + " is not a
 
 // Hint says what a person can do.
 func (*ForeignError) Hint() string {
-	return "move the file away and call this again; what it knew of cannot be put back: `plimsoll restore --to-spec` repairs " +
+	return "move the file away and call this again; what it knew of cannot be put back: `plimsoll restore " +
+		"--to-spec` repairs " +
 		"limits that their owners have declared"
 }
 
@@ -48,8 +49,8 @@ func Load(dir string) (State, error) {
 	return s, nil
 }
 
-// Left is what an agent has written since the machine was started, one that runs or was killed. The groups of an earlier
-// boot are gone.
+// Left is what an agent has written since the machine was started, one that runs or was killed. The groups of an
+// earlier boot are gone.
 func Left(dir string) ([]Entry, error) {
 	state, err := Load(dir)
 	if err != nil {

@@ -51,8 +51,8 @@ func (k File) Resume() error {
 // mostReason is how much is read of the file.
 const mostReason = 4096
 
-// Why reads the line. Of a file that a person has made, by touch or with a line of his own, the time is when it was written.
-// A pipe in its place is not waited for.
+// Why reads the line. Of a file that a person has made, by touch or with a line of his own, the time is when it was
+// written. A pipe in its place is not waited for.
 func (k File) Why() (reason string, since time.Time) {
 	info, err := os.Stat(string(k))
 	if err != nil {

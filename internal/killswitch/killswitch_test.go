@@ -25,20 +25,25 @@ func TestKillSwitch(t *testing.T) {
 		reason string
 		since  time.Time
 	}{
-		"by command":        {func() error { return k.Hold("incident-7", at) }, "incident-7", at},
-		"without a reason":  {func() error { return k.Hold("", at) }, "", at},
-		"of several lines":  {func() error { return k.Hold("one\n two", at) }, "one two", at},
-		"by touch":          {write(""), "", touched},
-		"by echo":           {write("do not touch\nsee the wiki\n"), "do not touch", touched},
-		"of a large file":   {write(strings.Repeat("x", 1<<20)), strings.Repeat("x", mostReason), touched},
-		"of something else": {func() error { return errors.Join(syscall.Mkfifo(file, 0o600), os.Chtimes(file, touched, touched)) }, "", touched},
-		"of a folder":       {func() error { return errors.Join(os.Mkdir(file, 0o700), os.Chtimes(file, touched, touched)) }, "", touched},
+		"by command":       {func() error { return k.Hold("incident-7", at) }, "incident-7", at},
+		"without a reason": {func() error { return k.Hold("", at) }, "", at},
+		"of several lines": {func() error { return k.Hold("one\n two", at) }, "one two", at},
+		"by touch":         {write(""), "", touched},
+		"by echo":          {write("do not touch\nsee the wiki\n"), "do not touch", touched},
+		"of a large file":  {write(strings.Repeat("x", 1<<20)), strings.Repeat("x", mostReason), touched},
+		"of something else": {func() error {
+			return errors.Join(syscall.Mkfifo(file, 0o600), os.Chtimes(file, touched, touched))
+		}, "", touched},
+		"of a folder": {func() error {
+			return errors.Join(os.Mkdir(file, 0o700), os.Chtimes(file, touched, touched))
+		}, "", touched},
 	} {
 		if err := c.make(); err != nil {
 			t.Fatal(err)
 		}
 		if reason, since := k.Why(); !k.Held() || reason != c.reason || !since.Equal(c.since) {
-			t.Errorf("%s: held %v since %v because of %q; want %v, %q", what, k.Held(), since, reason, c.since, c.reason)
+			t.Errorf("%s: held %v since %v because of %q; want %v, %q", what, k.Held(), since, reason, c.since,
+				c.reason)
 		}
 		if err := errors.Join(k.Resume(), k.Resume()); err != nil || k.Held() {
 			t.Errorf("%s: %v, held %v after its end", what, err, k.Held())

@@ -3,14 +3,15 @@
 // # Approach
 //
 // A bearer token is reviewed by the API server (TokenReview), and its user's right by a SubjectAccessReview of a
-// nonResourceURL with the verb get, as the kubelet and kube-rbac-proxy do. Both answers are kept: yes for allowedFor, no for
-// deniedFor. The table of answers is bounded, and holds hashes in place of tokens. Addresses from which somebody might read
-// within the last hour have a part of the questions to themselves, so that others with many bad tokens keep no reader out.
+// nonResourceURL with the verb get, as the kubelet and kube-rbac-proxy do. Both answers are kept: yes for allowedFor,
+// no for deniedFor. The table of answers is bounded, and holds hashes in place of tokens. Addresses from which somebody
+// might read within the last hour have a part of the questions to themselves,
+// so that others with many bad tokens keep no reader out.
 //
 // # Known limits
 //
-// A right that was taken away lasts for allowedFor. While the API server is away nobody new may read. A reader at an address
-// that is new waits behind all others that are.
+// A right that was taken away lasts for allowedFor. While the API server is away nobody new may read. A reader at an
+// address that is new waits behind all others that are.
 package kubeauth
 
 import (
@@ -40,8 +41,8 @@ const (
 	maxAnswers = 1024
 	maxToken   = 16 << 10
 	askTimeout = 5 * time.Second
-	// asks and askBurst bound the questions a second of readers, and of all others, so that a client with many bad tokens
-	// cannot flood the API server.
+	// asks and askBurst bound the questions a second of readers, and of all others, so that a client with many bad
+	// tokens cannot flood the API server.
 	asks, askBurst = 5, 20
 )
 
@@ -85,7 +86,8 @@ func Connect(kubeconfig, userAgent string, now func() time.Time) (*API, error) {
 	config.UserAgent, config.QPS, config.Burst, config.Timeout = userAgent, asks, askBurst, askTimeout
 	var ofReaders, ofOthers client
 	for _, c := range []*client{&ofReaders, &ofOthers} {
-		for group, to := range map[schema.GroupVersion]**rest.RESTClient{authentication.SchemeGroupVersion: &c.token, authorization.SchemeGroupVersion: &c.access} {
+		for group, to := range map[schema.GroupVersion]**rest.RESTClient{authentication.SchemeGroupVersion: &c.token,
+			authorization.SchemeGroupVersion: &c.access} {
 			config.APIPath, config.GroupVersion = "/apis", &group
 			if *to, err = rest.RESTClientFor(config); err != nil {
 				return nil, fmt.Errorf("kubernetes client: %w", err)
@@ -147,7 +149,8 @@ func ask(ctx context.Context, server reviewer, token, path string) (final bool, 
 	for name, values := range user.Extra {
 		extra[name] = authorization.ExtraValue(values)
 	}
-	s := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups,
+	s := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: user.Username,
+		UID: user.UID, Groups: user.Groups,
 		Extra: extra, NonResourceAttributes: &authorization.NonResourceAttributes{Path: path, Verb: "get"}}}
 	if err := server.Access(ctx, s); err != nil {
 		return false, unknown(err)
@@ -161,7 +164,8 @@ func ask(ctx context.Context, server reviewer, token, path string) (final bool, 
 // unknown says that the API server did not answer. What it said may name things of the cluster, and is not passed on.
 func unknown(error) error {
 	return &web.Error{Msg: "the API server did not say who asks", Code: http.StatusServiceUnavailable,
-		Advice: "the ServiceAccount of plimsoll serve needs create on tokenreviews and subjectaccessreviews (system:auth-delegator)"}
+		Advice: "the ServiceAccount of plimsoll serve needs create on tokenreviews and subjectaccessreviews " +
+			"(system:auth-delegator)"}
 }
 
 // client is an API server over the network. The clientset would bring the types of every API group into memory.

@@ -28,7 +28,8 @@ func (c *cluster) Token(_ context.Context, t *authentication.TokenReview) error 
 		return errors.New("connection refused by 10.0.0.1")
 	}
 	t.Status.Authenticated = t.Spec.Token == "good"
-	t.Status.User = authentication.UserInfo{Username: "prometheus", UID: "u1", Groups: []string{"scrapers"}, Extra: map[string]authentication.ExtraValue{"a": {"b"}}}
+	t.Status.User = authentication.UserInfo{Username: "prometheus", UID: "u1", Groups: []string{"scrapers"},
+		Extra: map[string]authentication.ExtraValue{"a": {"b"}}}
 	return nil
 }
 
@@ -38,7 +39,8 @@ func (c *cluster) Access(_ context.Context, s *authorization.SubjectAccessReview
 		return errors.New("forbidden by 10.0.0.1")
 	}
 	at, spec := s.Spec.NonResourceAttributes, s.Spec
-	s.Status.Allowed = !c.closed && spec.User == "prometheus" && spec.UID == "u1" && spec.Groups[0] == "scrapers" && spec.Extra["a"][0] == "b" && at.Path == "/metrics" && at.Verb == "get"
+	s.Status.Allowed = !c.closed && spec.User == "prometheus" && spec.UID == "u1" && spec.Groups[0] == "scrapers" &&
+		spec.Extra["a"][0] == "b" && at.Path == "/metrics" && at.Verb == "get"
 	return nil
 }
 
@@ -63,7 +65,8 @@ func TestPermit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code != want || c.tokens != tokens || c.accesses != accesses {
-			t.Errorf("%q %s: %d after %d and %d questions, want %d after %d and %d", token, path, code, c.tokens, c.accesses, want, tokens, accesses)
+			t.Errorf("%q %s: %d after %d and %d questions, want %d after %d and %d", token, path, code, c.tokens,
+				c.accesses, want, tokens, accesses)
 		}
 	}
 	permit("", "/metrics", 401, 0, 0)

@@ -68,7 +68,8 @@ func (k Files) Owner() string {
 	}
 	switch absent := errors.Is(err, fs.ErrNotExist); {
 	case absent && k.Given:
-		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v (mount its folder there: docs/CONFIG.md, reserve)", err)
+		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v (mount its folder there: "+
+			"docs/CONFIG.md, reserve)", err)
 	case err != nil && !absent:
 		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v", err)
 	case state.Policy != "" && state.Policy != "none":

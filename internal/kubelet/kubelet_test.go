@@ -15,17 +15,21 @@ func TestFiles(t *testing.T) {
 	}{
 		{},
 		{state: `{"policyName":"none","defaultCpuSet":"","checksum":1}`, config: "cpuManagerPolicy: none\n"},
-		{state: `{"policyName":"static","defaultCpuSet":"0-3","checksum":1}`, owner: "the kubelet's CPU manager (policy static) shares out the CPUs of this node"},
+		{state: `{"policyName":"static","defaultCpuSet":"0-3","checksum":1}`,
+			owner: "the kubelet's CPU manager (policy static) shares out the CPUs of this node"},
 		{config: "kind: KubeletConfiguration\nreservedSystemCPUs: \"0-1,8\"\n", reserve: "0-1,8"},
 		{config: "reservedSystemCPUs: 3", reserve: "3"},
 		{config: "reservedSystemCPUs: all\n"},
 		{config: "kubeReserved:\n  memory: 1Gi\n  cpu: 500m\nsystemReserved: {cpu: 1}\n", more: 1.5},
 		{config: "kubeReserved: {cpu: 500m}\nreservedSystemCPUs: 0-1\n", reserve: "0-1"},
-		{config: "kubeReserved: {cpu: 500m}\n", flags: "KUBELET_KUBEADM_ARGS=\"--kube-reserved=memory=1Gi,cpu=2 --v=2\"\n", more: 2},
-		{flags: "KUBELET_KUBEADM_ARGS=\"--pod-infra-container-image=pause:3.10 --reserved-cpus=0,4\"\n", reserve: "0,4"},
+		{config: "kubeReserved: {cpu: 500m}\n",
+			flags: "KUBELET_KUBEADM_ARGS=\"--kube-reserved=memory=1Gi,cpu=2 --v=2\"\n", more: 2},
+		{flags: "KUBELET_KUBEADM_ARGS=\"--pod-infra-container-image=pause:3.10 --reserved-cpus=0,4\"\n",
+			reserve: "0,4"},
 	} {
 		empty, dir := t.TempDir(), t.TempDir()
-		for name, text := range map[string]string{"cpu_manager_state": c.state, "config.yaml": c.config, "kubeadm-flags.env": c.flags} {
+		for name, text := range map[string]string{"cpu_manager_state": c.state, "config.yaml": c.config,
+			"kubeadm-flags.env": c.flags} {
 			if text == "" {
 				continue
 			}
@@ -45,7 +49,8 @@ func TestFiles(t *testing.T) {
 
 // TestUnknown: a state that cannot be read, or that is not where somebody has said that it is, is no answer.
 func TestUnknown(t *testing.T) {
-	const shares, keeps = "whether the kubelet shares out CPUs is not known: ", "which CPUs the kubelet keeps is not known: "
+	const shares, keeps = "whether the kubelet shares out CPUs is not known: ", "which CPUs the kubelet keeps is " +
+		"not known: "
 	for _, c := range []struct {
 		name       string
 		torn       string // a state that is none

@@ -23,8 +23,8 @@ func Clock() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// File is a Sink: it writes the heartbeats of a process into the file in a state directory. It does not wait for the disk:
-// a heartbeat need not outlive the machine. It opens the file each time, for another one may be there by now.
+// File is a Sink: it writes the heartbeats of a process into the file in a state directory. It does not wait for the
+// disk: a heartbeat need not outlive the machine. It opens the file each time, for another one may be there by now.
 func File(stateDir string, by Process) Sink {
 	return func(at time.Duration) error {
 		f, err := os.OpenFile(filepath.Join(stateDir, fileName), os.O_CREATE|os.O_WRONLY, 0o600)

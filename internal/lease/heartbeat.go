@@ -18,8 +18,8 @@ func parse(text string) (Beat, bool) {
 	return b, err == nil && text == b.String()
 }
 
-// gap is how soon after a heartbeat the next one may be sent. An idle agent takes a turn each second or a little sooner,
-// and every such turn is to send one.
+// gap is how soon after a heartbeat the next one may be sent. An idle agent takes a turn each second or a little
+// sooner, and every such turn is to send one.
 const gap = 750 * time.Millisecond
 
 // Heart sends heartbeats without ever waiting: who calls it is in a hurry, and a disk or a service manager may hang.
@@ -33,8 +33,8 @@ type Heart struct {
 // Sink takes the time of a heartbeat somewhere. It may take long: heartbeats in the meantime are left out.
 type Sink func(at time.Duration) error
 
-// NewHeart makes a heart that sends to some sinks. The clock is CLOCK_MONOTONIC. failed is told when a sink fails that did
-// not fail before.
+// NewHeart makes a heart that sends to some sinks. The clock is CLOCK_MONOTONIC. failed is told when a sink fails that
+// did not fail before.
 func NewHeart(clock func() time.Duration, failed func(error), sinks ...Sink) *Heart {
 	h := &Heart{clock: clock, done: make(chan struct{})}
 	for _, sink := range sinks {

@@ -14,10 +14,12 @@ func TestLine(t *testing.T) {
 	if got, ok := parse(text); !ok || got != want {
 		t.Errorf("%q: %+v, %v", text, got, ok)
 	}
-	if len(text) != len(Beat{}.String()) || len(text) != len(Beat{At: 1<<63 - 1, By: Process{1<<31 - 1, 1<<64 - 1}}.String()) {
+	if len(text) != len(Beat{}.String()) ||
+		len(text) != len(Beat{At: 1<<63 - 1, By: Process{1<<31 - 1, 1<<64 - 1}}.String()) {
 		t.Error("lines of several lengths")
 	}
-	for _, bad := range []string{"", "\n", text[1:], text[:len(text)-1], text + "x", strings.Replace(text, " 1 ", " 2 ", 1), strings.Repeat("\x00", len(text))} {
+	for _, bad := range []string{"", "\n", text[1:], text[:len(text)-1], text + "x",
+		strings.Replace(text, " 1 ", " 2 ", 1), strings.Repeat("\x00", len(text))} {
 		if got, ok := parse(bad); ok {
 			t.Errorf("%q is taken for %+v", bad, got)
 		}

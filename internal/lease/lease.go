@@ -3,17 +3,17 @@
 // # Problem
 //
 // A raised quota is right only while somebody watches what comes of it. An agent that is killed, out of memory, stopped
-// or deadlocked lowers nothing: the quota would stay until a person calls `plimsoll restore`. A process that puts limits
-// back must not do so beside an agent that works, nor write the journal of one that only seems to be dead.
+// or deadlocked lowers nothing: the quota would stay until a person calls `plimsoll restore`. A process that puts
+// limits back must not do so beside an agent that works, nor write the journal of one that only seems to be dead.
 //
 // # Approach
 //
-// A raise is a lease of ten seconds. The thread that writes sends a heartbeat when it has taken a turn, under the agent's
-// lock, so that whatever keeps it from lowering a quota keeps it from that, too. The heartbeat is one line in the state
-// directory: when it was sent, and by which process.
+// A raise is a lease of ten seconds. The thread that writes sends a heartbeat when it has taken a turn, under the
+// agent's lock, so that whatever keeps it from lowering a quota keeps it from that, too. The heartbeat is one line in
+// the state directory: when it was sent, and by which process.
 //
-// Another process, plimsoll-lease, looks every second at the heartbeat and at the lock of the machine (package apply). When
-// the last heartbeat is older than the lease, and the journal has entries:
+// Another process, plimsoll-lease, looks every second at the heartbeat and at the lock of the machine (package apply).
+// When the last heartbeat is older than the lease, and the journal has entries:
 //
 //	the lock is                                 it
 //	free                                        takes the lock, and restores
@@ -30,15 +30,15 @@
 // the machine is suspended. It does not stand still while a hypervisor stops the machine, or a freezer both processes.
 // So a process that has just begun to look, or has not looked for a while, first looks for three tenths of the lease.
 //
-// A pod's containers are asked to end at the same time. Who watches then stays as long as the agent that was there, for one
-// that hangs does not end by itself.
+// A pod's containers are asked to end at the same time. Who watches then stays as long as the agent that was there, for
+// one that hangs does not end by itself.
 //
 // # Known limits
 //
-// A process that the kernel does not let die (state D) keeps the lock, and the limits stay. A lease that is itself starved
-// of CPU is late. The tasks in a shield of the cpuset root (package apply) are not in the journal, and go back only with
-// something that is. On a host without systemd and without plimsoll-lease, `plimsoll restore` and the agent's next start
-// put limits back; any supervisor can run plimsoll-lease.
+// A process that the kernel does not let die (state D) keeps the lock, and the limits stay. A lease that is itself
+// starved of CPU is late. The tasks in a shield of the cpuset root (package apply) are not in the journal, and go back
+// only with something that is. On a host without systemd and without plimsoll-lease, `plimsoll restore` and the agent's
+// next start put limits back; any supervisor can run plimsoll-lease.
 package lease
 
 import "time"
@@ -153,8 +153,8 @@ type Parting struct {
 func (m Memory) Part() Parting { return Parting{m.looked, m.holder} }
 
 // May says whether who looks may end after the last look: there is nothing to put back, or nothing more that the kernel
-// takes, or another agent has taken over, which has a lease of its own, or the agent goes on, for a heartbeat comes when
-// it would have ended.
+// takes, or another agent has taken over, which has a lease of its own, or the agent goes on, for a heartbeat comes
+// when it would have ended.
 func (p Parting) May(m Memory, entries bool) bool {
 	switch {
 	case m.holder.Start == 0:

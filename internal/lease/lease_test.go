@@ -65,22 +65,28 @@ func TestJudge(t *testing.T) {
 			want:  Kill, at: 31 * s},
 		"it is killed after each start": { // for a moment nobody has the lock
 			looks: after(beating(0, 20*s, 1), looks(21*s, 24*s, seen{beat: 20 * s, by: 1, holder: 2}),
-				looks(25*s, 27*s, seen{beat: 20 * s, by: 1, holder: 3}), looks(28*s, 31*s, seen{beat: 20 * s, by: 1, holder: 4}),
+				looks(25*s, 27*s, seen{beat: 20 * s, by: 1, holder: 3}),
+				looks(28*s, 31*s, seen{beat: 20 * s, by: 1, holder: 4}),
 				looks(32*s, 32*s, seen{beat: 20 * s, by: 1})),
 			want: Restore, at: 32 * s},
 		"a successor takes over": {
-			looks: after(beating(0, 20*s, 1), looks(21*s, 23*s, seen{beat: 20 * s, by: 1, holder: 2}), beating(24*s, 60*s, 2))},
-		"an agent of another state directory works": {looks: looks(0, 60*s, seen{beat: 1, by: 1, holder: 2, other: true})},
+			looks: after(beating(0, 20*s, 1), looks(21*s, 23*s, seen{beat: 20 * s, by: 1, holder: 2}),
+				beating(24*s, 60*s, 2))},
+		"an agent of another state directory works": {looks: looks(0, 60*s,
+			seen{beat: 1, by: 1, holder: 2, other: true})},
 		"the lease begins to look at an agent that has hung for long": {
 			looks: looks(100*s, 160*s, seen{beat: 20 * s, by: 1, holder: 1}),
 			want:  Kill, at: 103 * s},
 		"the lease begins to look at an agent that works": {looks: beating(100*s, 160*s, 1)},
 		"both processes are frozen": {
-			looks: after(beating(0, 20*s, 1), looks(80*s, 82*s, seen{beat: 20 * s, by: 1, holder: 1}), beating(83*s, 160*s, 1))},
+			looks: after(beating(0, 20*s, 1), looks(80*s, 82*s, seen{beat: 20 * s, by: 1, holder: 1}),
+				beating(83*s, 160*s, 1))},
 		"both processes are frozen just after a heartbeat": {
-			looks: after(beating(0, 20*s, 1), looks(80*s, 82*s, seen{beat: 20*s + 1, by: 1, holder: 1}), beating(83*s, 160*s, 1))},
+			looks: after(beating(0, 20*s, 1), looks(80*s, 82*s, seen{beat: 20*s + 1, by: 1, holder: 1}),
+				beating(83*s, 160*s, 1))},
 		"both are frozen while the agent starts": {
-			looks: after(looks(0, 5*s, seen{beat: 1, by: 1, holder: 2}), looks(80*s, 88*s, seen{beat: 1, by: 1, holder: 2}),
+			looks: after(looks(0, 5*s, seen{beat: 1, by: 1, holder: 2}),
+				looks(80*s, 88*s, seen{beat: 1, by: 1, holder: 2}),
 				beating(89*s, 160*s, 2))},
 		"the agent hangs after the freeze": {
 			looks: after(beating(0, 20*s, 1), looks(80*s, 160*s, seen{beat: 20 * s, by: 1, holder: 1})),
@@ -97,7 +103,8 @@ func TestJudge(t *testing.T) {
 		var m Memory
 		action, at := Wait, time.Duration(0)
 		for _, l := range c.looks {
-			m = m.Look(l.at, Beat{l.beat, Process{1, l.by}}.orNone(), Holder{Process{1, l.holder}, l.holder != 0 && !l.other}.orNobody())
+			m = m.Look(l.at, Beat{l.beat, Process{1, l.by}}.orNone(),
+				Holder{Process{1, l.holder}, l.holder != 0 && !l.other}.orNobody())
 			if quiet := m.Judge(false); quiet != Wait {
 				t.Errorf("%s: action %d although the journal has no entries", name, quiet)
 			}
@@ -145,8 +152,8 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// TestPart: who is asked to end stays until the agent that was there has ended and left nothing, or another has taken over.
-// An agent that goes on keeps nobody.
+// TestPart: who is asked to end stays until the agent that was there has ended and left nothing, or another has taken
+// over. An agent that goes on keeps nobody.
 func TestPart(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
@@ -155,13 +162,18 @@ func TestPart(t *testing.T) {
 		tried bool // they were tried, and refused
 		want  time.Duration
 	}{
-		"no agent":                             {looks: looks(20*s, 60*s, seen{}), want: 20 * s},
-		"the agent ends":                       {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}), looks(25*s, 60*s, seen{beat: 20 * s, by: 1})...), want: 25 * s},
-		"the agent ends, and leaves something": {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}), looks(25*s, 60*s, seen{beat: 20 * s, by: 1})...), left: true},
-		"the kernel refuses what is left":      {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}), looks(25*s, 60*s, seen{beat: 20 * s, by: 1})...), left: true, tried: true, want: 25 * s},
-		"the agent hangs":                      {looks: looks(20*s, 60*s, seen{beat: 20 * s, by: 1, holder: 1}), left: true},
-		"another one takes over":               {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}), looks(25*s, 60*s, seen{beat: 20 * s, by: 1, holder: 2})...), left: true, want: 25 * s},
-		"the agent goes on":                    {looks: beating(20*s, 60*s, 1), left: true, want: 23 * s},
+		"no agent": {looks: looks(20*s, 60*s, seen{}), want: 20 * s},
+		"the agent ends": {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}),
+			looks(25*s, 60*s, seen{beat: 20 * s, by: 1})...), want: 25 * s},
+		"the agent ends, and leaves something": {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}),
+			looks(25*s, 60*s, seen{beat: 20 * s, by: 1})...), left: true},
+		"the kernel refuses what is left": {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}),
+			looks(25*s, 60*s, seen{beat: 20 * s, by: 1})...), left: true, tried: true, want: 25 * s},
+		"the agent hangs": {looks: looks(20*s, 60*s, seen{beat: 20 * s, by: 1, holder: 1}),
+			left: true},
+		"another one takes over": {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}),
+			looks(25*s, 60*s, seen{beat: 20 * s, by: 1, holder: 2})...), left: true, want: 25 * s},
+		"the agent goes on": {looks: beating(20*s, 60*s, 1), left: true, want: 23 * s},
 	} {
 		var m Memory
 		for _, l := range beating(10*s, 19*s, 1) {
@@ -172,7 +184,8 @@ func TestPart(t *testing.T) {
 		}
 		parting, ended := m.Part(), time.Duration(0)
 		for _, l := range c.looks {
-			m = m.Look(l.at, Beat{l.beat, Process{1, l.by}}.orNone(), Holder{Process{1, l.holder}, l.holder != 0}.orNobody())
+			m = m.Look(l.at, Beat{l.beat, Process{1, l.by}}.orNone(),
+				Holder{Process{1, l.holder}, l.holder != 0}.orNobody())
 			if c.tried && l.holder == 0 {
 				m = m.Tried()
 			}
@@ -195,7 +208,8 @@ func TestAfter(t *testing.T) {
 	}
 	for at := time.Duration(0); at <= 2*time.Second; at += m.Every() {
 		m = m.Look(at, Beat{At: 1, By: Process{1, 1}}, Holder{Process: Process{1, 1}, Ours: true})
-		if got, want := m.Judge(true) == Kill, at >= 1100*time.Millisecond; got != want { // the first look after a second
+		// the first look after a second
+		if got, want := m.Judge(true) == Kill, at >= 1100*time.Millisecond; got != want {
 			t.Errorf("at %v: kill is %v", at, got)
 		}
 	}

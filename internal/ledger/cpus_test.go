@@ -13,7 +13,9 @@ var cpus = plan.Key{ID: workload.ID{Path: "/a", Inode: 1}, Knob: plan.CPUs}
 
 // write books a value that the kernel took.
 func write(l *Ledger, now time.Time, from, to plan.Value, restore bool) {
-	l.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, From: from, To: to, Restore: restore}, Outcome: plan.Applied, InForce: to}})
+	l.Learn(now,
+		[]plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, From: from, To: to, Restore: restore},
+			Outcome: plan.Applied, InForce: to}})
 }
 
 func (l *Ledger) want(t *testing.T, name string, state State, baseline plan.Value) {
@@ -61,7 +63,8 @@ func TestShedsOfAnOwner(t *testing.T) {
 	}
 }
 
-// TestCopied: a group that was made since the last sight may have copied what stood at that, and what was written after it.
+// TestCopied: a group that was made since the last sight may have copied what stood at that,
+// and what was written after it.
 func TestCopied(t *testing.T) {
 	l := New()
 	l.See(t0, cpus, Sight{InFile: "0-3"})
@@ -83,14 +86,16 @@ func TestCopied(t *testing.T) {
 	copied("a sight later", nil)
 }
 
-// TestReturn: what the kernel refuses to put back is tried ever more rarely; one that an owner or the kernel does not take stays
-// so although it was put back meanwhile. Where nothing of ours is found, it is not tried again.
+// TestReturn: what the kernel refuses to put back is tried ever more rarely; one that an owner or the kernel does not
+// take stays so although it was put back meanwhile. Where nothing of ours is found, it is not tried again.
 func TestReturn(t *testing.T) {
 	l := New()
 	l.See(t0, cpus, Sight{InFile: "0-3"})
 	write(l, t0, "0-3", "2-3", false)
 	refuse := func(restore bool) {
-		l.Learn(t0, []plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, Restore: restore}, Outcome: plan.Refused, Err: "no"}})
+		l.Learn(t0,
+			[]plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, Restore: restore},
+				Outcome: plan.Refused, Err: "no"}})
 	}
 	restores := func(after time.Duration) int {
 		return len(l.Restores(t0.Add(after), nil, func(plan.Key) bool { return true }))
@@ -106,7 +111,9 @@ func TestReturn(t *testing.T) {
 	if restores(firstCPUsGap-1) != 0 || restores(firstCPUsGap) != 1 {
 		t.Error("put back at once, or not again")
 	}
-	l.Learn(t0, []plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, To: "0-3", Restore: true}, Outcome: plan.Skipped, InForce: "0-3"}})
+	l.Learn(t0,
+		[]plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, To: "0-3", Restore: true},
+			Outcome: plan.Skipped, InForce: "0-3"}})
 	if restores(time.Hour) != 0 {
 		t.Error("put back once more")
 	}

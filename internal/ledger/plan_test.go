@@ -16,14 +16,18 @@ func TestPlan(t *testing.T) {
 		in    plan.Intent
 		want  *plan.Change
 	}{
-		"a raise":                {Untouched, plan.Intent{Value: ours, Why: "demand"}, &plan.Change{From: before, To: ours, Why: "demand"}},
-		"what stands":            {Ours, plan.Intent{Value: ours}, nil},
-		"a refill":               {Untouched, plan.Intent{Value: before, Refill: true}, &plan.Change{From: before, To: before, Refill: true}},
-		"back, for a while":      {Ours, plan.Intent{Value: before}, &plan.Change{From: ours, To: before}},
-		"back, for good":         {Ours, plan.Intent{Value: before, Release: true}, &plan.Change{From: ours, To: before, Restore: true}},
-		"another's":              {Foreign, plan.Intent{Value: ours}, nil},
-		"provisional":            {Provisional, plan.Intent{Value: before}, nil},
-		"in its owner's place":   {Lost, plan.Intent{Value: wanted, Release: true}, &plan.Change{From: before, To: wanted, Repair: true}},
+		"a raise": {Untouched, plan.Intent{Value: ours, Why: "demand"},
+			&plan.Change{From: before, To: ours, Why: "demand"}},
+		"what stands": {Ours, plan.Intent{Value: ours}, nil},
+		"a refill": {Untouched, plan.Intent{Value: before, Refill: true},
+			&plan.Change{From: before, To: before, Refill: true}},
+		"back, for a while": {Ours, plan.Intent{Value: before}, &plan.Change{From: ours, To: before}},
+		"back, for good": {Ours, plan.Intent{Value: before, Release: true},
+			&plan.Change{From: ours, To: before, Restore: true}},
+		"another's":   {Foreign, plan.Intent{Value: ours}, nil},
+		"provisional": {Provisional, plan.Intent{Value: before}, nil},
+		"in its owner's place": {Lost, plan.Intent{Value: wanted, Release: true},
+			&plan.Change{From: before, To: wanted, Repair: true}},
 		"above what is in force": {Lost, plan.Intent{Value: ours}, &plan.Change{From: before, To: ours}},
 	} {
 		c.in.Key = key
@@ -41,11 +45,13 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestWaits: longer each time that the owner puts its value back or the kernel refuses a write, and anew after a calm time. Of
-// CPUs longer than the kubelet takes to put its own back.
+// TestWaits: longer each time that the owner puts its value back or the kernel refuses a write, and anew after a calm
+// time. Of CPUs longer than the kubelet takes to put its own back.
 func TestWaits(t *testing.T) {
-	for knob, gaps := range map[plan.Knob][2]time.Duration{plan.Quota: {firstGap, maxGap}, plan.SubtreeControl: {firstGap, maxGap},
-		plan.CPUs: {firstCPUsGap, maxCPUsGap}, plan.Exclusive: {firstCPUsGap, maxCPUsGap}, plan.Partition: {firstCPUsGap, maxCPUsGap}} {
+	for knob, gaps := range map[plan.Knob][2]time.Duration{plan.Quota: {firstGap, maxGap},
+		plan.SubtreeControl: {firstGap, maxGap},
+		plan.CPUs:           {firstCPUsGap, maxCPUsGap}, plan.Exclusive: {firstCPUsGap,
+			maxCPUsGap}, plan.Partition: {firstCPUsGap, maxCPUsGap}} {
 		key := plan.Key{ID: key.ID, Knob: knob}
 		result := func(o plan.Outcome) []plan.Result {
 			return []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: knob, To: ours}, Outcome: o, InForce: ours}}
@@ -99,10 +105,11 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestRefusalOutlastsAResize: another limit is no reason to try at once what the kernel refused; but an owner that writes over
-// another program's value begins anew.
+// TestRefusalOutlastsAResize: another limit is no reason to try at once what the kernel refused; but an owner that
+// writes over another program's value begins anew.
 func TestRefusalOutlastsAResize(t *testing.T) {
-	for state, want := range map[State]plan.Blocked{Untouched: plan.Waiting, Ours: plan.Waiting, Lost: plan.Waiting, Foreign: plan.Free} {
+	for state, want := range map[State]plan.Blocked{Untouched: plan.Waiting, Ours: plan.Waiting, Lost: plan.Waiting,
+		Foreign: plan.Free} {
 		l := in(state)
 		e := l.entries[key]
 		e.delay(&e.Retry, t0)

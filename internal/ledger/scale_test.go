@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestScaledByKernel: a value that the kernel has scaled with the period has the writer that it had, and what its owner wrote
-// counts scaled, whether the limit is declared or not.
+// TestScaledByKernel: a value that the kernel has scaled with the period has the writer that it had, and what its owner
+// wrote counts scaled, whether the limit is declared or not.
 func TestScaledByKernel(t *testing.T) {
 	const period = 5 * time.Millisecond
 	limit := cpu.Bandwidth{Quota: 10 * time.Millisecond, Period: period}
@@ -66,8 +66,8 @@ func TestScaledByKernel(t *testing.T) {
 	}
 }
 
-// TestScaledBetween: the kernel scales a value of ours after it was written and before it was read back, and the owner's
-// write of its own period and quota is a reset.
+// TestScaledBetween: the kernel scales a value of ours after it was written and before it was read back, and the
+// owner's write of its own period and quota is a reset.
 func TestScaledBetween(t *testing.T) {
 	const period = 5 * time.Millisecond
 	l := New()

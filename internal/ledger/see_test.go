@@ -16,7 +16,8 @@ var (
 	key = plan.Key{ID: workload.ID{Path: "/a", Inode: 1}, Knob: plan.Quota}
 )
 
-// The values of the table: what stood there before, what the agent wrote, what its owner wants from now on, and another one.
+// The values of the table: what stood there before, what the agent wrote, what its owner wants from now on,
+// and another one.
 const (
 	before = plan.Value("100ms")
 	ours   = plan.Value("300ms")
@@ -44,7 +45,8 @@ func in(s State) *Ledger {
 	return l
 }
 
-// sights calls f with every combination of what is known of a file, what it holds, what is declared and what is about to be.
+// sights calls f with every combination of what is known of a file, what it holds,
+// what is declared and what is about to be.
 func sights(f func(s State, sight Sight)) {
 	for _, s := range []State{Untouched, Ours, Provisional, Late, Lost, Foreign} {
 		for _, held := range []plan.Value{before, ours, wanted, other} {
@@ -59,16 +61,18 @@ func sights(f func(s State, sight Sight)) {
 	}
 }
 
-// TestEverySight: the answer to every combination, as it is on record in testdata/sights.txt. A sight comes lostAfter after the
-// state began.
+// TestEverySight: the answer to every combination, as it is on record in testdata/sights.txt. A sight comes lostAfter
+// after the state began.
 func TestEverySight(t *testing.T) {
 	var got bytes.Buffer
-	fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", "was", "holds", "declared", "next", "is", "baseline", "event")
+	fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", "was", "holds", "declared", "next", "is", "baseline",
+		"event")
 	sights(func(s State, sight Sight) {
 		l := in(s)
 		event := l.See(t0.Add(lostAfter), key, sight)
 		e, _ := l.Entry(key)
-		fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", s, word(sight.InFile), word(sight.Declared), word(sight.Next), e.State, word(e.Baseline), event)
+		fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", s, word(sight.InFile), word(sight.Declared),
+			word(sight.Next), e.State, word(e.Baseline), event)
 	})
 	golden.File(t, "sights.txt", got.String())
 }
@@ -79,7 +83,9 @@ func TestRulesOfSights(t *testing.T) {
 		l := in(s)
 		l.See(t0.Add(lostAfter), key, sight)
 		e, _ := l.Entry(key)
-		fail := func(rule string) { t.Errorf("%s, %+v: %s, baseline %s: %s", s, sight, e.State, word(e.Baseline), rule) }
+		fail := func(rule string) {
+			t.Errorf("%s, %+v: %s, baseline %s: %s", s, sight, e.State, word(e.Baseline), rule)
+		}
 		switch {
 		case sight.InFile == sight.Declared && (e.State != Untouched || e.Baseline != sight.InFile):
 			fail("what its owner declares and the file holds is the owner's")
@@ -149,8 +155,8 @@ func TestFirstSight(t *testing.T) {
 	}
 }
 
-// TestLate: the owner has a while to write what it declared; a resize that is under way and one that is written in time are no
-// losses.
+// TestLate: the owner has a while to write what it declared; a resize that is under way and one that is written in time
+// are no losses.
 func TestLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		next, held plan.Value // 2 s after the declaration
@@ -170,9 +176,11 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestUndone: a declared value that was lost may have been undone by a refill, if one was made about when it was declared.
+// TestUndone: a declared value that was lost may have been undone by a refill,
+// if one was made about when it was declared.
 func TestUndone(t *testing.T) {
-	for refill, want := range map[time.Duration]bool{-6 * time.Second: false, -4 * time.Second: true, time.Second: true} {
+	for refill, want := range map[time.Duration]bool{-6 * time.Second: false, -4 * time.Second: true,
+		time.Second: true} {
 		l := in(Untouched)
 		burst := plan.Key{ID: key.ID, Knob: plan.Burst}
 		l.See(t0, burst, Sight{InFile: "0s"})
@@ -183,7 +191,9 @@ func TestUndone(t *testing.T) {
 			}
 			l.See(t0.Add(at), key, sight)
 			if at == refill {
-				l.Learn(t0.Add(at), []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: plan.Burst, Refill: true}, Outcome: plan.Applied, InForce: "0s"}})
+				l.Learn(t0.Add(at),
+					[]plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: plan.Burst, Refill: true},
+						Outcome: plan.Applied, InForce: "0s"}})
 			}
 		}
 		if e, _ := l.Entry(key); e.State != Lost || e.Undone() != want {
@@ -224,7 +234,8 @@ func TestBurstComesBack(t *testing.T) {
 			t.Errorf("%s: %s, baseline %s, %q", name, e.State, word(e.Baseline), event)
 		}
 		if event == CameBack {
-			if again := l.Plan(at.Add(c.after), []plan.Intent{{Key: k, Value: c.to}}); len(again) != 1 || again[0].From != ours {
+			if again := l.Plan(at.Add(c.after), []plan.Intent{{Key: k, Value: c.to}}); len(again) != 1 ||
+				again[0].From != ours {
 				t.Errorf("%s: it is not replaced again: %+v", name, again)
 			}
 		}

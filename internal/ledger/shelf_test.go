@@ -28,7 +28,8 @@ type shelf struct {
 
 func newShelf(t *testing.T, knob plan.Knob, file, want plan.Value) *shelf {
 	k := plan.Key{ID: workload.ID{Path: "/batch", Inode: 1}, Knob: knob}
-	return &shelf{t: t, now: time.Unix(1000, 0), ledger: New(), file: file, key: k, wanted: []plan.Intent{{Key: k, Value: want, Why: "test"}}}
+	return &shelf{t: t, now: time.Unix(1000, 0), ledger: New(), file: file, key: k,
+		wanted: []plan.Intent{{Key: k, Value: want, Why: "test"}}}
 }
 
 // turn plans once, a second after the last, and carries the changes out.
@@ -146,7 +147,8 @@ func TestShedsAsItLeaves(t *testing.T) {
 func TestRestoredRefused(t *testing.T) {
 	s := newShelf(t, plan.Weight, "1024", "2")
 	s.turns(2)
-	s.ledger.Learn(s.now, []plan.Result{{Change: plan.Change{Cgroup: s.key.ID, Knob: s.key.Knob, Restore: true}, Outcome: plan.Refused}})
+	s.ledger.Learn(s.now,
+		[]plan.Result{{Change: plan.Change{Cgroup: s.key.ID, Knob: s.key.Knob, Restore: true}, Outcome: plan.Refused}})
 	s.turn()
 	s.wanted = nil
 	s.turn()
@@ -214,7 +216,8 @@ func TestDoesNotQuarrel(t *testing.T) {
 	}
 }
 
-// TestTrampledOnce: a write of another program into ours is no refusal: what it wrote is seen, and answered, in the next turn.
+// TestTrampledOnce: a write of another program into ours is no refusal: what it wrote is seen, and answered,
+// in the next turn.
 func TestTrampledOnce(t *testing.T) {
 	s := newShelf(t, plan.Weight, "512", "2")
 	s.answer = plan.Trampled
@@ -267,8 +270,8 @@ func TestFollowsAnOwner(t *testing.T) {
 	}
 }
 
-// TestPutsBackAfterARefusal: what the kernel refuses to take back is tried again, ever more rarely, and wanted again it is ours
-// as before.
+// TestPutsBackAfterARefusal: what the kernel refuses to take back is tried again, ever more rarely, and wanted again it
+// is ours as before.
 func TestPutsBackAfterARefusal(t *testing.T) {
 	s := newShelf(t, plan.Quota, "400ms", "100ms")
 	s.turns(2)
@@ -276,7 +279,8 @@ func TestPutsBackAfterARefusal(t *testing.T) {
 	wanted := s.wanted
 	s.wanted, s.answer = nil, plan.Refused
 	s.turns(60)
-	if e := s.entry(); s.tries < 4 || s.tries > 10 || e.InForce() || !e.Leaving || e.Problem == "" || e.Intended != "400ms" {
+	if e := s.entry(); s.tries < 4 || s.tries > 10 || e.InForce() || !e.Leaving || e.Problem == "" ||
+		e.Intended != "400ms" {
 		t.Errorf("%d tries in 60 s, %+v", s.tries, e)
 	}
 	s.wanted = wanted
@@ -341,8 +345,8 @@ func TestClamped(t *testing.T) {
 	}
 }
 
-// TestSysctlStaysForIdentities: Group Identity is switched off when no group has an identity of ours any more, also where one
-// cannot be put back at once.
+// TestSysctlStaysForIdentities: Group Identity is switched off when no group has an identity of ours any more, also
+// where one cannot be put back at once.
 func TestSysctlStaysForIdentities(t *testing.T) {
 	l, now, refused := New(), time.Unix(1000, 0), false
 	sysctl := plan.Intent{Key: plan.Key{ID: workload.ID{Path: "/", Inode: 1}, Knob: plan.IdentitySysctl}, Value: "1"}
@@ -354,7 +358,8 @@ func TestSysctlStaysForIdentities(t *testing.T) {
 			l.See(now, key, Sight{InFile: held})
 		}
 		var results []plan.Result
-		for _, c := range append(l.Restores(now, intents, func(plan.Key) bool { return true }), l.Plan(now, intents)...) {
+		for _, c := range append(l.Restores(now, intents, func(plan.Key) bool { return true }),
+			l.Plan(now, intents)...) {
 			r := plan.Result{Change: c, Outcome: plan.Refused, InForce: c.From, Err: "EINVAL"}
 			if !refused || c.Knob != plan.Identity {
 				files[plan.Key{ID: c.Cgroup, Knob: c.Knob}] = c.To

@@ -16,7 +16,8 @@ var ErrUnsettled = errors.New("calibrate: the CPU time of a request does not set
 // Calibrate finds the size of a request that costs target of CPU time, within the tolerance, and looks twice: the
 // first look at a size may have been lucky. Measure tells the CPU time of a request of a size; it is never wall time,
 // which would count what neighbours take. With ErrUnsettled the best size and its cost are given all the same.
-func Calibrate(target, tolerance time.Duration, size int, measure func(size int) (time.Duration, error)) (int, time.Duration, error) {
+func Calibrate(target, tolerance time.Duration, size int, measure func(size int) (time.Duration, error)) (int,
+	time.Duration, error) {
 	bestSize, best := 0, time.Duration(0)
 	for range calibrationTries {
 		cost, again, err := twice(size, measure)
@@ -35,7 +36,8 @@ func Calibrate(target, tolerance time.Duration, size int, measure func(size int)
 	if best <= 0 {
 		return 0, 0, errors.New("calibrate: no CPU time is counted for a request")
 	}
-	return bestSize, best, fmt.Errorf("%w at %v +- %v: the mean of the best try is %v", ErrUnsettled, target, tolerance, best)
+	return bestSize, best, fmt.Errorf("%w at %v +- %v: the mean of the best try is %v", ErrUnsettled, target, tolerance,
+		best)
 }
 
 func twice(size int, measure func(size int) (time.Duration, error)) (a, b time.Duration, err error) {

@@ -85,7 +85,8 @@ func Run(ctx context.Context, due []time.Duration, b Bounds, send func(context.C
 }
 
 // run takes how to wait for a time as an argument; that says whether ctx outlived the wait.
-func run(ctx context.Context, due []time.Duration, b Bounds, send func(context.Context) error, wait func(context.Context, time.Time) bool) *Outcome {
+func run(ctx context.Context, due []time.Duration, b Bounds, send func(context.Context) error,
+	wait func(context.Context, time.Time) bool) *Outcome {
 	out := &Outcome{Latency: NewLatencies()}
 	var mu sync.Mutex
 	var under sync.WaitGroup

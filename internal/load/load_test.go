@@ -33,8 +33,8 @@ func TestConstantRate(t *testing.T) {
 	}
 }
 
-// TestPreciseWait: how precise it is shows in lab/colocation, on a machine that has nothing else to do. Here: everything
-// is sent, nothing before it is due, and a wait ends with its context.
+// TestPreciseWait: how precise it is shows in lab/colocation, on a machine that has nothing else to do. Here:
+// everything is sent, nothing before it is due, and a wait ends with its context.
 func TestPreciseWait(t *testing.T) {
 	due := Constant(450, 200*ms)
 	begin, at := time.Now(), make(chan time.Duration, len(due))
@@ -136,7 +136,8 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
 		defer cancel()
-		out := Run(ctx, []time.Duration{0, 100 * ms}, Bounds{Timeout: time.Second, Open: 1}, func(context.Context) error { return nil })
+		out := Run(ctx, []time.Duration{0, 100 * ms}, Bounds{Timeout: time.Second, Open: 1},
+			func(context.Context) error { return nil })
 		if out.Requests() != 1 {
 			t.Errorf("%d requests, want the one that was due", out.Requests())
 		}
@@ -145,7 +146,8 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 
 func TestLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := Run(t.Context(), []time.Duration{-5 * ms, 0}, Bounds{Timeout: time.Second, Open: 2}, func(context.Context) error { return nil })
+		out := Run(t.Context(), []time.Duration{-5 * ms, 0}, Bounds{Timeout: time.Second, Open: 2},
+			func(context.Context) error { return nil })
 		if out.Late != 5*ms {
 			t.Errorf("late %v, want 5ms", out.Late)
 		}
@@ -203,7 +205,8 @@ func TestCalibrate(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			size, cost, err := Calibrate(40*ms, 2*ms, 1<<20, func(size int) (time.Duration, error) { return c.cost(size), nil })
+			size, cost, err := Calibrate(40*ms, 2*ms, 1<<20,
+				func(size int) (time.Duration, error) { return c.cost(size), nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,7 +216,8 @@ func TestCalibrate(t *testing.T) {
 		})
 	}
 	broken := errors.New("broken")
-	if _, _, err := Calibrate(ms, ms, 1, func(int) (time.Duration, error) { return 0, broken }); !errors.Is(err, broken) {
+	if _, _, err := Calibrate(ms, ms, 1, func(int) (time.Duration, error) { return 0, broken }); !errors.Is(err,
+		broken) {
 		t.Errorf("error %v", err)
 	}
 }

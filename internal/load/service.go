@@ -53,7 +53,8 @@ func Handler(text []byte) http.Handler {
 	mux.HandleFunc("GET /gzip", func(w http.ResponseWriter, r *http.Request) {
 		size, err := strconv.Atoi(r.FormValue("bytes"))
 		if err != nil || size < 0 || size > MaxSize {
-			http.Error(w, fmt.Sprintf("bytes=%q is not a number from 0 to %d", r.FormValue("bytes"), MaxSize), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("bytes=%q is not a number from 0 to %d", r.FormValue("bytes"), MaxSize),
+				http.StatusBadRequest)
 			return
 		}
 		job := pool.Get().(*worker)

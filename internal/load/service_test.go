@@ -48,7 +48,8 @@ func TestClientReportsAWrongAnswer(t *testing.T) {
 	client := NewClient(1)
 	defer client.Close()
 	for _, query := range []string{"bytes=-1", "bytes=x", "", fmt.Sprintf("bytes=%d", MaxSize+1)} {
-		if err := client.Get(t.Context(), server.URL+"/gzip?"+query); err == nil || !strings.Contains(err.Error(), "400") {
+		if err := client.Get(t.Context(), server.URL+"/gzip?"+query); err == nil ||
+			!strings.Contains(err.Error(), "400") {
 			t.Errorf("%q: error %v", query, err)
 		}
 	}

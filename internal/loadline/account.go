@@ -16,8 +16,8 @@ type Account struct {
 	Late      int     // periods whose work was not done when they ended, for either reason
 }
 
-// Play takes a node through known demands, one list a container, all of one length, by the model that shares out period by
-// period. The containers begin with full bursts; their Demand is not used.
+// Play takes a node through known demands, one list a container, all of one length, by the model that shares out period
+// by period. The containers begin with full bursts; their Demand is not used.
 func Play(n Node, demands [][]float64) ([]Account, error) {
 	if !positive(n.Capacity) || len(n.Containers) == 0 || len(demands) != len(n.Containers) {
 		return nil, refuse("a list of demands for each container", "%d lists for %d containers on a capacity of %v",

@@ -23,13 +23,15 @@ func TestPlayByHand(t *testing.T) {
 			{Periods: 5, Throttled: 1, Bursts: 2, BurstTime: 1.5, Held: 0.5, Late: 1},
 		}},
 		{"the neighbour's quota is in use", two, [][]float64{{2, 0}, {1, 0}}, []Account{
-			// The first wants two, and the second's one is its own: the tokens stay, and are used in the next period's quota.
+			// The first wants two, and the second's one is its own: the tokens stay,
+			// and are used in the next period's quota.
 			{Periods: 2, Waiting: 1, Late: 1}, {Periods: 2},
 		}},
-		{"what is left is shared evenly", Node{Capacity: 3, Containers: two.Containers}, [][]float64{{2, 0}, {1.5, 0}}, []Account{
-			// Of one that is free both get a half, though the first wants a whole.
-			{Periods: 2, Bursts: 1, BurstTime: 0.5, Waiting: 0.5, Late: 1}, {Periods: 2, Bursts: 1, BurstTime: 0.5},
-		}},
+		{"what is left is shared evenly", Node{Capacity: 3, Containers: two.Containers}, [][]float64{{2, 0}, {1.5, 0}},
+			[]Account{
+				// Of one that is free both get a half, though the first wants a whole.
+				{Periods: 2, Bursts: 1, BurstTime: 0.5, Waiting: 0.5, Late: 1}, {Periods: 2, Bursts: 1, BurstTime: 0.5},
+			}},
 	} {
 		got, err := Play(c.node, c.demands)
 		if err != nil {
@@ -66,9 +68,11 @@ func TestRefusesPlays(t *testing.T) {
 		node    Node
 		demands [][]float64
 	}{
-		"one list for two": {n, [][]float64{ok}}, "lengths": {n, [][]float64{ok, {1, 2, 3}}}, "empty": {n, [][]float64{{}, {}}},
-		"NaN": {n, [][]float64{ok, {1, math.NaN()}}}, "no capacity": {Node{Containers: n.Containers}, [][]float64{ok, ok}},
-		"no quota": {Node{Capacity: 1, Containers: make([]Container, 1)}, [][]float64{ok}},
+		"one list for two": {n, [][]float64{ok}}, "lengths": {n, [][]float64{ok, {1, 2, 3}}},
+		"empty":       {n, [][]float64{{}, {}}},
+		"NaN":         {n, [][]float64{ok, {1, math.NaN()}}},
+		"no capacity": {Node{Containers: n.Containers}, [][]float64{ok, ok}},
+		"no quota":    {Node{Capacity: 1, Containers: make([]Container, 1)}, [][]float64{ok}},
 	} {
 		if _, err := Play(c.node, c.demands); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: %v", name, err)

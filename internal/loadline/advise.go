@@ -84,8 +84,8 @@ func (q Question) node(burst float64) Node {
 	return Node{q.Capacity, list}.bursting(burst)
 }
 
-// Advise answers. It does not say "safe": what it says holds for demand like the recorded, for as many containers as were
-// asked about, and up to the correlation that it names.
+// Advise answers. It does not say "safe": what it says holds for demand like the recorded, for as many containers as
+// were asked about, and up to the correlation that it names.
 func Advise(q Question) (Advice, error) {
 	q = q.defaults()
 	if err := q.check(); err != nil {

@@ -35,7 +35,8 @@ func TestLargestBurst(t *testing.T) {
 			t.Errorf("%s: burst %v breaks %v, a tenth more %v", c.name, b, kept, more)
 		}
 	}
-	over := Node{Capacity: 1, Containers: []Container{{Quota: 0.8, Demand: exp(t, 0.4)}, {Quota: 0.8, Demand: exp(t, 0.4)}}}
+	over := Node{Capacity: 1, Containers: []Container{{Quota: 0.8, Demand: exp(t, 0.4)},
+		{Quota: 0.8, Demand: exp(t, 0.4)}}}
 	near(t, "overcommitted", must[float64](t)(LargestBurst(over, 0.999, o)), 0, 0)
 }
 
@@ -60,7 +61,8 @@ func TestMostPods(t *testing.T) {
 	if last <= 32 { // at 32 the mean use is half of the capacity: more quota than CPUs can be given
 		t.Errorf("%d pods on 32 CPUs", last)
 	}
-	near(t, "too large for the node", float64(must[int](t)(MostPods(Container{Quota: 3, Burst: 0, Demand: exp(t, 0.9)}, 1, 0.999, Offsets))), 0, 0)
+	near(t, "too large for the node",
+		float64(must[int](t)(MostPods(Container{Quota: 3, Burst: 0, Demand: exp(t, 0.9)}, 1, 0.999, Offsets))), 0, 0)
 }
 
 func TestLimitFor(t *testing.T) {
@@ -90,7 +92,8 @@ func TestTurningRho(t *testing.T) {
 
 func TestAdvise(t *testing.T) {
 	r := record(t, exp(t, 0.5), 4000, 9)
-	a := must[Advice](t)(Advise(Question{Demand: r, Quota: 1, Pods: 20, Capacity: 20, Periods: 100000, Throttled: 0.07}))
+	a := must[Advice](t)(Advise(Question{Demand: r, Quota: 1, Pods: 20, Capacity: 20, Periods: 100000,
+		Throttled: 0.07}))
 	if !a.Enough || a.Largest < 1 || a.Granted != 1 || a.Needed > 1 || a.Saturated {
 		t.Errorf("one quota of burst is enough: %+v", a)
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A recording of a thousand periods is one of many that might have been taken. How much the answer hangs on it is seen by
-// answering for resampled recordings. The exact law makes that quick: an interval around P is that of J over the resampled
-// recordings, J*/J, times P.
+// A recording of a thousand periods is one of many that might have been taken. How much the answer hangs on it is seen
+// by answering for resampled recordings. The exact law makes that quick: an interval around P is that of J over the
+// resampled recordings, J*/J, times P.
 
 // Spread is the interval of J that comes of the shortness of a node's recordings, as factors of J: a circular block
 // bootstrap. A node without recordings has none.
@@ -96,8 +96,8 @@ func (n Node) blocks() map[*Recording]int {
 	return blocks
 }
 
-// resample is the node with resampled recordings: the same for containers with the same recording, from the same moments
-// for recordings of the same clock.
+// resample is the node with resampled recordings: the same for containers with the same recording, from the same
+// moments for recordings of the same clock.
 func (n Node) resample(blocks map[*Recording]int, seed uint64, number int) Node {
 	list := slices.Clone(n.Containers)
 	drawn := map[*Recording]*Recording{}

@@ -6,8 +6,8 @@ import (
 
 // The bursts of a node coincide in a period if its containers admit more than the capacity. The probability of that,
 // J = P(sum of A > capacity), needs no chance and no coupling: the containers' admissions are independent of each other
-// whatever the contention. It is a lower bound of the probability of a broken period, which may also have work left over
-// from before; below a tenth of a percent the two are within some percent of each other (docs/MODEL.md).
+// whatever the contention. It is a lower bound of the probability of a broken period, which may also have work left
+// over from before; below a tenth of a percent the two are within some percent of each other (docs/MODEL.md).
 
 // Coincidence is J under a kind of replay. Blocks and copulas have no such law: see Simulate.
 func Coincidence(n Node, replay Replay) (float64, error) {
@@ -133,8 +133,8 @@ func (n Node) admitted(points int, replay Replay, add *convolver, sum lattice) (
 	return add.all(list), nil
 }
 
-// above is the mass above the capacity. At exactly the capacity a density lies half above it; a tie, in which all use up
-// their quotas, does not.
+// above is the mass above the capacity. At exactly the capacity a density lies half above it; a tie, in which all use
+// up their quotas, does not.
 func (n Node) above(sum lattice, points int) float64 {
 	if sum.mass == nil || n.aligned(points) {
 		return sum.over

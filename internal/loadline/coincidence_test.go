@@ -26,7 +26,8 @@ func TestCoincidenceKnownValues(t *testing.T) {
 	for _, c := range []struct {
 		m             int
 		u, miss, wcet float64
-	}{{5, 0.5, 0.03160, 1.0354}, {5, 0.7, 0.2211, 1.4298}, {5, 0.9, 0.6678, 8.943}, {20, 0.7, 0.04178, 1.0476}, {20, 0.9, 0.4623, 2.854}} {
+	}{{5, 0.5, 0.03160, 1.0354}, {5, 0.7, 0.2211, 1.4298}, {5, 0.9, 0.6678, 8.943}, {20, 0.7, 0.04178, 1.0476},
+		{20, 0.9, 0.4623, 2.854}} {
 		miss, wcet, err := Unbounded(same(t, c.m, inf, exp(t, c.u/float64(c.m))))
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +73,8 @@ func TestCoincidenceOfUnequal(t *testing.T) {
 // A recording's J, counted by hand: two containers that are at 1 in a quarter of their periods, for a capacity of 1.5.
 func TestCoincidenceOfRecordings(t *testing.T) {
 	r := must[*Recording](t)(NewRecording([]float64{1, 0, 0, 0}))
-	n := Node{Capacity: 1.5, Containers: []Container{{Quota: 0.75, Burst: 0.75, Demand: r}, {Quota: 0.75, Burst: 0.75, Demand: r}}}
+	n := Node{Capacity: 1.5, Containers: []Container{{Quota: 0.75, Burst: 0.75, Demand: r},
+		{Quota: 0.75, Burst: 0.75, Demand: r}}}
 	near(t, "J", must[float64](t)(Coincidence(n, Offsets)), 1.0/16, 1e-9)
 	near(t, "risk", must[float64](t)(Risk(n)), 1.0/16, 1e-9)
 	// Throttled for ever, each admits its quota, which just fits; a burst elsewhere does not.

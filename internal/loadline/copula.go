@@ -27,10 +27,12 @@ func (halfNormal) quantile(s float64) float64 { return math.Sqrt2 * math.Erfcinv
 
 func newCopula(rho float64) copula {
 	unit := scale{1 << (capacityBits - normalBits)}
-	c := copula{normal: newCurve(halfNormal{}, unit), shared: unit.fixed(math.Sqrt(rho)), own: unit.fixed(math.Sqrt(1 - rho))}
+	c := copula{normal: newCurve(halfNormal{}, unit), shared: unit.fixed(math.Sqrt(rho)),
+		own: unit.fixed(math.Sqrt(1 - rho))}
 	for i := 0; i <= 2*normalMost*normalStep+1; i++ {
 		z := float64(i)/normalStep - normalMost
-		c.survivalUpTo = append(c.survivalUpTo, uint32(min(math.MaxUint32, math.Round(math.Erfc(z/math.Sqrt2)/2*(1<<32)))))
+		c.survivalUpTo = append(c.survivalUpTo,
+			uint32(min(math.MaxUint32, math.Round(math.Erfc(z/math.Sqrt2)/2*(1<<32)))))
 	}
 	return c
 }

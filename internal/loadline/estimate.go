@@ -33,8 +33,8 @@ func controlled(y, control []float64, known float64, events int64) (mean, sigma 
 	return mean, sigma / math.Sqrt(float64(len(y)))
 }
 
-// enoughEvents is how many coincidences it takes to estimate the factor of the control variate. With fewer it is 1: then
-// what is estimated is the probability of being broken without coinciding.
+// enoughEvents is how many coincidences it takes to estimate the factor of the control variate. With fewer it is 1:
+// then what is estimated is the probability of being broken without coinciding.
 const enoughEvents = 64
 
 // result turns the counts of the replicas into figures.

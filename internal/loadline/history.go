@@ -18,7 +18,8 @@ func NewHistory(r *Recording, quota float64) (*History, error) {
 		return nil, refuse("a quota above 0", "history at quota %v", quota)
 	}
 	if r.mean >= quota {
-		return nil, unstable("raise the limit above the mean demand", "mean demand %.6g of a quota of %.6g", r.mean, quota)
+		return nil, unstable("raise the limit above the mean demand", "mean demand %.6g of a quota of %.6g", r.mean,
+			quota)
 	}
 	h := &History{quota: quota, mean: r.mean, v: path(r.samples, quota)}
 	slices.Sort(h.v)

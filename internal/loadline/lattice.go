@@ -38,8 +38,8 @@ func (r *Recording) atoms() (values, masses []float64) {
 	return r.samples, masses
 }
 
-// newLattice puts a law on the points 0 to n-1: each point takes the law's mass under a hat of its neighbours' width. The
-// mean is kept, and E max(0, X-x) at every point. What the points do not reach goes to over.
+// newLattice puts a law on the points 0 to n-1: each point takes the law's mass under a hat of its neighbours' width.
+// The mean is kept, and E max(0, X-x) at every point. What the points do not reach goes to over.
 func newLattice(l Law, step float64, n int) lattice {
 	if a, ok := l.(lumpy); ok {
 		values, masses := a.atoms()

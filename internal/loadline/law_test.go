@@ -64,7 +64,8 @@ func TestLawsAgreeWithThemselves(t *testing.T) {
 
 // What is drawn has the law's mean and tail.
 func TestSamplers(t *testing.T) {
-	for _, l := range []Law{exp(t, 0.5), pareto4(t, 0.5), must[Law](t)(Poisson(0.5, 0.1)), record(t, exp(t, 0.5), 500, 1)} {
+	for _, l := range []Law{exp(t, 0.5), pareto4(t, 0.5), must[Law](t)(Poisson(0.5, 0.1)),
+		record(t, exp(t, 0.5), 500, 1)} {
 		const n = 1 << 20
 		x, r := make([]int64, n), stream(1)
 		s := scale{1}
@@ -95,7 +96,8 @@ func recordedLength(l Law) int {
 }
 
 func TestPublishedParetoTail(t *testing.T) {
-	// Seed 000 speaks of a maximum of about 500 % at u = 30 %: that is where the tail thins out, P(X > 5 q) = 4e-6 (0.225/5)^4.
+	// Seed 000 speaks of a maximum of about 500 % at u = 30 %: that is where the tail thins out, P(X > 5 q)
+	// = 4e-6 (0.225/5)^4.
 	l := pareto4(t, 0.3)
 	near(t, "P(X > 5 quotas)", math.Pow(l.(pareto).least/5, 4), 4.1e-6, 1e-7)
 	if l.quantile(1e-9) < 30 {
@@ -125,7 +127,8 @@ func TestRefusesLaws(t *testing.T) {
 	law("job NaN")(Poisson(1, nan))
 	law("a million jobs")(Poisson(1, 1e-6))
 	for name, samples := range map[string][]float64{
-		"no samples": nil, "one sample": {1}, "all zero": {0, 0, 0}, "NaN": {1, nan}, "negative": {1, -1}, "Inf": {1, inf},
+		"no samples": nil, "one sample": {1}, "all zero": {0, 0, 0}, "NaN": {1, nan}, "negative": {1, -1},
+		"Inf":      {1, inf},
 		"overflow": {1e308, 0},
 	} {
 		_, errs[name] = NewRecording(samples)

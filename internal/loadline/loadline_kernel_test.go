@@ -95,7 +95,8 @@ func newDriver(t *testing.T, on int, utilization float64, number int) *driver {
 	if err := g.Tree().SetWeight(g.Path, heaviest); err != nil { // others want the CPU too
 		t.Fatal(err)
 	}
-	return &driver{group: g, cpu: on, utilization: utilization, number: number, files: filepath.Join(t.TempDir(), "driver")}
+	return &driver{group: g, cpu: on, utilization: utilization, number: number,
+		files: filepath.Join(t.TempDir(), "driver")}
 }
 
 func limit(t *testing.T, g *cgrouptest.Group) {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Container is one group of the node. All its figures are CPU time in a period, in one unit of the caller's choice: with
-// the node's capacity in CPUs, a quota of 0.5 is half a CPU.
+// Container is one group of the node. All its figures are CPU time in a period, in one unit of the caller's choice:
+// with the node's capacity in CPUs, a quota of 0.5 is half a CPU.
 type Container struct {
 	Quota  float64 // math.Inf(1): no limit
 	Burst  float64 // runtime that may be saved; math.Inf(1): without bound
@@ -27,7 +27,8 @@ type Node struct {
 var (
 	ErrInput = errors.New("not a case for the model")
 	// ErrUnstable: more is demanded than can ever be done. There is no stationary law then, the backlog only grows.
-	ErrUnstable = errors.New("the demand is not below what may be used: the backlog grows for ever, and there is no steady state")
+	ErrUnstable = errors.New("the demand is not below what may be used: the backlog grows for ever, and there is no " +
+		"steady state")
 )
 
 func refuse(hint, format string, args ...any) error {
@@ -97,10 +98,12 @@ func (c Container) check(capacity float64) error {
 	case !math.IsInf(c.Burst, 1) && c.Burst > capacity*mostRatio:
 		return refuse("use +Inf for a burst without bound", "burst %v on a capacity of %v", c.Burst, capacity)
 	case c.Demand.Mean() > capacity*mostRatio:
-		return refuse("is the demand in the capacity's unit?", "mean demand %v on a capacity of %v", c.Demand.Mean(), capacity)
+		return refuse("is the demand in the capacity's unit?", "mean demand %v on a capacity of %v", c.Demand.Mean(),
+			capacity)
 	}
 	if r, ok := c.Demand.(*Recording); ok && r.Max() > capacity*mostRatio {
-		return refuse("is the recording in the capacity's unit?", "a sample of %v on a capacity of %v", r.Max(), capacity)
+		return refuse("is the recording in the capacity's unit?", "a sample of %v on a capacity of %v", r.Max(),
+			capacity)
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func (p *plan) queueing(c Container) queueing {
 	return nil
 }
 
-// outcomes are the containers' figures: from the law or the recording where there is one for this kind of replay, from the
-// counts elsewhere.
+// outcomes are the containers' figures: from the law or the recording where there is one for this kind of replay, from
+// the counts elsewhere.
 func (p *plan) outcomes(list []outcome) []Outcome {
 	all := make([]Outcome, len(p.node.Containers))
 	for j, c := range p.node.Containers {

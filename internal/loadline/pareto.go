@@ -18,11 +18,13 @@ func Pareto(mean, alpha, most float64) (Law, error) {
 		return nil, refuse("a mean above 0", "Pareto demand of mean %v", mean)
 	}
 	if !(alpha > 2) || math.IsInf(alpha, 1) {
-		return nil, refuse("alpha above 2, such as 4: below it the variance is infinite and no interval holds", "Pareto demand of alpha %v", alpha)
+		return nil, refuse("alpha above 2, such as 4: below it the variance is infinite and no interval holds",
+			"Pareto demand of alpha %v", alpha)
 	}
 	l := pareto{alpha: alpha, least: mean * (alpha - 1) / alpha, most: most}
 	if !(most > l.least) {
-		return nil, refuse("truncate above the least demand, or at +Inf", "Pareto demand from %.6g truncated at %v", l.least, most)
+		return nil, refuse("truncate above the least demand, or at +Inf", "Pareto demand from %.6g truncated at %v",
+			l.least, most)
 	}
 	return l, nil
 }

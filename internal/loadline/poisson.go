@@ -19,7 +19,8 @@ func Poisson(mean, job float64) (Law, error) {
 	case !positive(job):
 		return nil, refuse("a job above 0", "Poisson demand in jobs of %v", job)
 	case mean/job > mostJobs:
-		return nil, refuse("larger jobs: so many at a time are as good as a constant", "Poisson demand of %.6g jobs a period", mean/job)
+		return nil, refuse("larger jobs: so many at a time are as good as a constant",
+			"Poisson demand of %.6g jobs a period", mean/job)
 	}
 	return poisson{mean, job}, nil
 }

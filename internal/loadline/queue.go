@@ -17,7 +17,8 @@ func NewQueue(demand Law, quota float64) (*Queue, error) {
 		return nil, refuse("a law and a finite quota above 0", "queue of %v at quota %v", demand, quota)
 	}
 	if demand.Mean() >= quota {
-		return nil, unstable("raise the limit above the mean demand", "mean demand %.6g of a quota of %.6g", demand.Mean(), quota)
+		return nil, unstable("raise the limit above the mean demand", "mean demand %.6g of a quota of %.6g",
+			demand.Mean(), quota)
 	}
 	k, n, err := queueGrid(demand, quota)
 	if err != nil {
@@ -50,7 +51,8 @@ func queueGrid(demand Law, quota float64) (k, n int, err error) {
 		k = onPoints(job/quota, k)
 	}
 	if reach*float64(k) > latticePoints {
-		return 0, 0, unstable("raise the limit", "mean demand %.8g of a quota of %.8g: too near for the exact law", demand.Mean(), quota)
+		return 0, 0, unstable("raise the limit", "mean demand %.8g of a quota of %.8g: too near for the exact law",
+			demand.Mean(), quota)
 	}
 	return k, powerOfTwo(int(reach * float64(k))), nil
 }

@@ -31,7 +31,8 @@ func TestQueueClosedForm(t *testing.T) {
 
 // The laws that have no closed form, against a long walk.
 func TestQueueAgainstWalk(t *testing.T) {
-	for _, l := range []Law{pareto4(t, 0.8), must[Law](t)(Poisson(0.7, 0.1)), must[Law](t)(Poisson(0.8, 0.3)), must[Law](t)(Pareto(0.6, 3, 4))} {
+	for _, l := range []Law{pareto4(t, 0.8), must[Law](t)(Poisson(0.7, 0.1)), must[Law](t)(Poisson(0.8, 0.3)),
+		must[Law](t)(Pareto(0.6, 3, 4))} {
 		q := must[*Queue](t)(NewQueue(l, 1))
 		const n = 1 << 20
 		demand, r := make([]float64, n), stream(3)

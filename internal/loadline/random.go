@@ -3,8 +3,8 @@ package loadline
 import "math/bits"
 
 // random is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014): a counter
-// and a mixer, so that any number of streams is one hash away and its words are computed side by side. Chance is integer
-// arithmetic throughout: the same seed gives the same numbers on every platform.
+// and a mixer, so that any number of streams is one hash away and its words are computed side by side. Chance is
+// integer arithmetic throughout: the same seed gives the same numbers on every platform.
 type random struct{ state uint64 }
 
 const golden = 0x9e3779b97f4a7c15

@@ -23,9 +23,9 @@ func newSampler(l Law, s scale) sampler {
 	}
 }
 
-// curve draws from a continuous law by its quantile function of a 32-bit survival, in steps: 2048 in each octave, for the
-// quantile is steep where the survival is small. A step of the exponential law is less than a thousandth of its mean wide,
-// also in the tail, and what is met often stays in the first cache.
+// curve draws from a continuous law by its quantile function of a 32-bit survival, in steps: 2048 in each octave, for
+// the quantile is steep where the survival is small. A step of the exponential law is less than a thousandth of its
+// mean wide, also in the tail, and what is met often stays in the first cache.
 type curve struct{ steps *[32 * octave]int64 }
 
 const (
@@ -44,8 +44,8 @@ func newCurve(l Law, s scale) curve {
 	return curve{&steps}
 }
 
-// rung is the number of a survival's step. A float64 has it already: the exponent is the octave, the highest bits of the
-// fraction are the step in it.
+// rung is the number of a survival's step. A float64 has it already: the exponent is the octave, the highest bits of
+// the fraction are the step in it.
 func rung(survival float64) uint64 {
 	return math.Float64bits(survival) >> (52 - octaveBits) % (32 * octave)
 }

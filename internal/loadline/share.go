@@ -54,8 +54,8 @@ func (c *contention) period(demand []int64) {
 	c.count(claims-free, free, admitted)
 }
 
-// level grants the claims up to the water level at which all that is free is used. The remainder of the division goes to
-// the first who want it, a unit each.
+// level grants the claims up to the water level at which all that is free is used. The remainder of the division goes
+// to the first who want it, a unit each.
 func (c *contention) level(free int64) {
 	for j := range c.state {
 		c.state[j].grant = 0

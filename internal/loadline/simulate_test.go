@@ -36,7 +36,8 @@ func simulate(t testing.TB, n Node, o Options) Result {
 // The same arguments give the same result to the bit, for any number of CPUs.
 func TestSimulateIsDeterministic(t *testing.T) {
 	for _, o := range []Options{
-		{Seed: 1}, {Seed: 1, Rule: Published}, {Seed: 1, Replay: Blocks}, {Seed: 1, Replay: IID, Plain: true}, {Seed: 1, Rho: 0.2},
+		{Seed: 1}, {Seed: 1, Rule: Published}, {Seed: 1, Replay: Blocks}, {Seed: 1, Replay: IID, Plain: true},
+		{Seed: 1, Rho: 0.2},
 	} {
 		o.Periods, o.Resamples = 12800, 4
 		before := runtime.GOMAXPROCS(1)
@@ -97,7 +98,8 @@ func TestLindleyIsTheFullModel(t *testing.T) {
 		o.Interference = true
 		full := simulate(t, n, o)
 		if lindley.Miss != full.Miss || lindley.WCET != full.WCET {
-			t.Errorf("%s: %v, %v by Lindley, %v, %v by sharing out", name, lindley.Miss, lindley.WCET, full.Miss, full.WCET)
+			t.Errorf("%s: %v, %v by Lindley, %v, %v by sharing out", name, lindley.Miss, lindley.WCET, full.Miss,
+				full.WCET)
 		}
 		near(t, name+": waiting", lindley.Waiting, full.Waiting, 1e-9)
 		// What the containers wait for each other is what waits on the node.
@@ -165,7 +167,8 @@ func TestAlignedReplay(t *testing.T) {
 	a, b := must[*Recording](t)(NewRecording(up)), must[*Recording](t)(NewRecording(down))
 	node := func(first, second *Recording, clock int) Node {
 		return Node{Capacity: 1.3, Containers: []Container{
-			{Quota: 0.65, Burst: 0.65, Demand: first, Clock: clock}, {Quota: 0.65, Burst: 0.65, Demand: second, Clock: clock}}}
+			{Quota: 0.65, Burst: 0.65, Demand: first, Clock: clock}, {Quota: 0.65, Burst: 0.65, Demand: second,
+				Clock: clock}}}
 	}
 	for _, replay := range []Replay{Offsets, Blocks} {
 		near(t, "in turns", simulate(t, node(a, b, 1), Options{Replay: replay}).Miss.Value, 0, 0.001)

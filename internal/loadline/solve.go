@@ -124,11 +124,12 @@ func MostPods(c Container, capacity, target float64, replay Replay) (int, error)
 	return halve(0, most+1, 1, fits)
 }
 
-// LimitFor is the lowest quota with which no more than a fraction of a recording's periods is throttled, with a burst of
-// so many quotas.
+// LimitFor is the lowest quota with which no more than a fraction of a recording's periods is throttled, with a burst
+// of so many quotas.
 func LimitFor(r *Recording, throttled, burst float64) (float64, error) {
 	if !(throttled > 0 && throttled < 1) || !(burst >= 0) {
-		return 0, refuse("a fraction such as 0.01, a burst of 0 or more", "limit for %v throttled periods with burst %v", throttled, burst)
+		return 0, refuse("a fraction such as 0.01, a burst of 0 or more",
+			"limit for %v throttled periods with burst %v", throttled, burst)
 	}
 	low, high := r.mean, max(r.Max(), r.mean*(1+tie))
 	for range 60 {
@@ -143,8 +144,9 @@ func LimitFor(r *Recording, throttled, burst float64) (float64, error) {
 	return high, nil
 }
 
-// TurningRho is the correlation at which a node that keeps the target with independent demands keeps it no more: 0 if it
-// does not keep it at all, 1 if it keeps it at every correlation below 0.99. The random numbers are the same at each.
+// TurningRho is the correlation at which a node that keeps the target with independent demands keeps it no more: 0 if
+// it does not keep it at all, 1 if it keeps it at every correlation below 0.99.
+// The random numbers are the same at each.
 func TurningRho(n Node, target float64, o Options) (float64, error) {
 	if !(target > 0 && target < 1) {
 		return 0, refuse("a probability such as 0.999", "target %v", target)

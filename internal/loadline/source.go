@@ -68,8 +68,8 @@ type drawing struct {
 
 func (d *drawing) fill(x []int64) { d.sampler.fill(x, &d.random) }
 
-// tape replays a recording in stretches that begin at random. A whole turn of a recording is the same whenever it begins:
-// what the container admits in it is computed once.
+// tape replays a recording in stretches that begin at random. A whole turn of a recording is the same whenever it
+// begins: what the container admits in it is computed once.
 type tape struct {
 	samples []int64
 	done    bool // the samples are admissions

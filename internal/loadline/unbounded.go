@@ -2,8 +2,8 @@ package loadline
 
 import "math"
 
-// Unbounded is the exact answer of the strict rule for bursts without bound: everything is admitted at once, and the node
-// is one Lindley queue with the sum of the demands. The second figure is E(WCET).
+// Unbounded is the exact answer of the strict rule for bursts without bound: everything is admitted at once, and the
+// node is one Lindley queue with the sum of the demands. The second figure is E(WCET).
 func Unbounded(n Node) (miss, wcet float64, err error) {
 	if err := n.bursting(math.Inf(1)).Check(); err != nil {
 		return 0, 0, err
@@ -18,7 +18,8 @@ func Unbounded(n Node) (miss, wcet float64, err error) {
 	}
 	reach := 16 + 16*variance/((n.Capacity-mean)*n.Capacity)
 	if reach*leastPoints > latticePoints {
-		return 0, 0, unstable("fewer containers", "mean demand %.8g of a capacity of %.8g: too near for the exact law", mean, n.Capacity)
+		return 0, 0, unstable("fewer containers", "mean demand %.8g of a capacity of %.8g: too near for the exact law",
+			mean, n.Capacity)
 	}
 	miss = n.fromTwo(unboundedPoints, reach, func(s solved) float64 { return s.tails().above[0] })
 	age := n.fromTwo(agePoints, reach, solved.age)
@@ -60,9 +61,9 @@ func (n Node) together(points int, reach float64) solved {
 	return solved{x: sum, v: stationary(sum, points), quota: points, exact: n.aligned(points)}
 }
 
-// age is the sum over r of P(the last r periods were all broken): the law of the backlog goes from one broken period to the
-// next, and what is not broken falls out. In the end what is left shrinks by the same factor in every step, and the rest
-// of the sum is geometric.
+// age is the sum over r of P(the last r periods were all broken): the law of the backlog goes from one broken period to
+// the next, and what is not broken falls out. In the end what is left shrinks by the same factor in every step, and the
+// rest of the sum is geometric.
 func (s solved) age() float64 {
 	add := newConvolver(len(s.x.mass))
 	half := 0.5

@@ -8,8 +8,8 @@ import (
 )
 
 // stationary is the law of V in V' = max(0, V + x - quota), with x on a lattice and the quota some points of it, by the
-// Wiener-Hopf factorisation (Spitzer 1956; by FFT: Gruebel, Algorithm AS 265, Applied Statistics 40, 1991). With phi the
-// transform of the step x - quota, the coefficients a(k), k > 0, of -log(1 - phi(z)) are the sums over n of
+// Wiener-Hopf factorisation (Spitzer 1956; by FFT: Gruebel, Algorithm AS 265, Applied Statistics 40, 1991). With phi
+// the transform of the step x - quota, the coefficients a(k), k > 0, of -log(1 - phi(z)) are the sums over n of
 // P(n steps lead to k)/n, and V has the transform exp(sum of a(k) (z^k - 1)).
 //
 // On the unit circle 1 - phi has a zero, and where the demand hardly varies the coefficients below 0 swing for long and
@@ -20,8 +20,8 @@ func stationary(x lattice, quota int) []float64 {
 	steps := make([]float64, n)
 	theta := widen(x, quota, steps)
 	phi := fft.Coefficients(nil, steps)
-	// The zero is divided out: 1 - exp(-theta)/z has it too, and no coefficients above 0. The difference of the principal
-	// values is taken, for the quotient's own argument may leave the principal branch.
+	// The zero is divided out: 1 - exp(-theta)/z has it too, and no coefficients above 0. The difference of the
+	// principal values is taken, for the quotient's own argument may leave the principal branch.
 	for i, c := range phi {
 		if i == 0 && theta == 0 {
 			phi[0] = cmplx.Log(complex(-x.drift(quota), 0))
@@ -52,8 +52,8 @@ func stationary(x lattice, quota int) []float64 {
 	return law
 }
 
-// widen fills in the masses of the steps times exp(theta step), with their mean below 1, and returns theta: at most what
-// makes a factor of 1e6 of the half length, and not beyond the place where the mean is least for a normal law.
+// widen fills in the masses of the steps times exp(theta step), with their mean below 1, and returns theta: at most
+// what makes a factor of 1e6 of the half length, and not beyond the place where the mean is least for a normal law.
 func widen(x lattice, quota int, steps []float64) (theta float64) {
 	n, last := len(steps), len(x.mass)-1
 	drift, square := 0.0, 0.0

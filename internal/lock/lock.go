@@ -1,4 +1,5 @@
-// Package lock has one agent at a time write the control groups of a machine, and passes what it wrote to its successor.
+// Package lock has one agent at a time write the control groups of a machine,
+// and passes what it wrote to its successor.
 package lock
 
 import (
@@ -92,8 +93,8 @@ func Take(p Place) (*Lock, error) {
 	}
 }
 
-// own completes the lock of a file: with the owner's name, and with the mark. One of the two is enough: a full disk, which
-// takes no name, must not keep anybody from restoring.
+// own completes the lock of a file: with the owner's name, and with the mark. One of the two is enough: a full disk,
+// which takes no name, must not keep anybody from restoring.
 func (p Place) own(file *os.File) (*Lock, error) {
 	l, unnamed, at := &Lock{file: file}, p.sign(file), markAbsent
 	switch l.mark, at = takeMark(p.Root); {

@@ -52,14 +52,17 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}{"with this state directory": {p, true}, "with another one": {other, false}} {
 		_, err := Take(c.place)
 		var locked *TakenError
-		if !errors.As(err, &locked) || locked.PID != os.Getpid() || locked.Root != p.Root || locked.Stranger || locked.OurState != c.ours {
+		if !errors.As(err, &locked) || locked.PID != os.Getpid() || locked.Root != p.Root || locked.Stranger ||
+			locked.OurState != c.ours {
 			t.Fatalf("second lock %s: %v", name, err)
 		}
-		if pid := strconv.Itoa(os.Getpid()); !strings.Contains(err.Error(), pid) || !strings.Contains(locked.Hint(), pid) {
+		if pid := strconv.Itoa(os.Getpid()); !strings.Contains(err.Error(), pid) ||
+			!strings.Contains(locked.Hint(), pid) {
 			t.Errorf("error %q, hint %q", err, locked.Hint())
 		}
 	}
-	if held, err := Holder(p); err != nil || held == nil || held.PID != os.Getpid() || held.Start != started(os.Getpid()) {
+	if held, err := Holder(p); err != nil || held == nil || held.PID != os.Getpid() ||
+		held.Start != started(os.Getpid()) {
 		t.Errorf("held by %v, %v; want this process", held, err)
 	}
 	if err := first.Release(); err != nil {
@@ -76,8 +79,8 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}
 }
 
-// TestLockIsHeldOnce: of many that take the lock and let go of it, which removes its file, never two have it. The mark, which
-// would tell, is not there.
+// TestLockIsHeldOnce: of many that take the lock and let go of it, which removes its file, never two have it. The mark,
+// which would tell, is not there.
 func TestLockIsHeldOnce(t *testing.T) {
 	p := placeOf(t)
 	if err := errors.Join(p.prepare(), os.Remove(filepath.Join(p.Root, markFile))); err != nil {
@@ -162,7 +165,8 @@ func TestLockOnAFullDisk(t *testing.T) {
 	if _, err := Take(p); err == nil {
 		t.Error("a second process has the lock as well")
 	}
-	if err := errors.Join(lock.Release(), os.WriteFile(name, nil, 0o600), os.Remove(filepath.Join(p.Root, markFile))); err != nil {
+	if err := errors.Join(lock.Release(), os.WriteFile(name, nil, 0o600),
+		os.Remove(filepath.Join(p.Root, markFile))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.own(unwritable()); err == nil {
@@ -177,7 +181,8 @@ func TestLockOfAnotherDirectory(t *testing.T) {
 	unshared := Place{t.TempDir(), p.Root, p.StateDir}
 	_, err := Take(unshared)
 	var locked *TakenError
-	if !errors.As(err, &locked) || locked.Unshared != unshared.Dir || locked.Stranger || !strings.Contains(err.Error(), unshared.Dir) ||
+	if !errors.As(err, &locked) || locked.Unshared != unshared.Dir || locked.Stranger ||
+		!strings.Contains(err.Error(), unshared.Dir) ||
 		!strings.Contains(locked.Hint(), unshared.Dir) {
 		t.Errorf("%v", err)
 	}
@@ -201,7 +206,8 @@ func TestLockFromAnotherPIDNamespace(t *testing.T) {
 	for name, dir := range map[string]string{"one directory": p.Dir, "two directories": t.TempDir()} {
 		cmd := locker(t, "apart", dir, p.Root, p.StateDir)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-		if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), "locked another plimsoll already runs on "+p.Root) || strings.Contains(string(out), "process") {
+		if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out),
+			"locked another plimsoll already runs on "+p.Root) || strings.Contains(string(out), "process") {
 			t.Errorf("%s: %q, %v", name, out, err)
 		}
 	}
@@ -221,7 +227,8 @@ func locker(t *testing.T, how string, args ...string) *exec.Cmd {
 func lockFor(how string) {
 	err := func() error {
 		if how == "apart" { // in namespaces of its own
-			err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""))
+			err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+				unix.Mount("proc", "/proc", "proc", 0, ""))
 			if err == nil {
 				_, err = Take(Place{os.Args[1], os.Args[2], os.Args[3]})
 			}
@@ -324,7 +331,8 @@ func TestLockInSpiteOfStrangers(t *testing.T) {
 					t.Errorf("with a stranger alone it is held by %v, %v", by, err)
 				}
 				lock := held(t, p)
-				if c.named && (len(lock.Strangers) != 1 || lock.Strangers[0].PID != cmd.Process.Pid || lock.Strangers[0].User != user) {
+				if c.named && (len(lock.Strangers) != 1 || lock.Strangers[0].PID != cmd.Process.Pid ||
+					lock.Strangers[0].User != user) {
 					t.Errorf("in the way are %v, not process %d of user %d", lock.Strangers, cmd.Process.Pid, user)
 				}
 				if !c.named && len(lock.Strangers) > 0 {

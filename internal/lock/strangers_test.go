@@ -22,7 +22,8 @@ func TestStrangersCannotLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, err := p.name()
-	if err := errors.Join(err, os.Chmod(p.Dir, 0o755), os.Chmod(filepath.Dir(p.Dir), 0o755), os.Chmod(filepath.Dir(filepath.Dir(p.Dir)), 0o755)); err != nil {
+	if err := errors.Join(err, os.Chmod(p.Dir, 0o755), os.Chmod(filepath.Dir(p.Dir), 0o755),
+		os.Chmod(filepath.Dir(filepath.Dir(p.Dir)), 0o755)); err != nil {
 		t.Fatal(err) // as the kubelet makes the directory, which everybody can enter
 	}
 	lock = held(t, p)
@@ -38,8 +39,8 @@ func TestStrangersCannotLock(t *testing.T) {
 	}
 }
 
-// TestLockOfAStrangerOfRoots: root can open the lock's file. A process that only locks it keeps nobody out, for the mark
-// is left; and where the mark cannot be had either, it is named and not waited for.
+// TestLockOfAStrangerOfRoots: root can open the lock's file. A process that only locks it keeps nobody out, for the
+// mark is left; and where the mark cannot be had either, it is named and not waited for.
 func TestLockOfAStrangerOfRoots(t *testing.T) {
 	root(t)
 	p := placeOf(t)
@@ -85,7 +86,8 @@ func TestLockOfAStrangerOfRoots(t *testing.T) {
 	}
 }
 
-// TestLockOfAStrangerWithAnAgentsName: the name that a dead agent left in the file is not that of a process which locks it.
+// TestLockOfAStrangerWithAnAgentsName: the name that a dead agent left in the file is not
+// that of a process which locks it.
 func TestLockOfAStrangerWithAnAgentsName(t *testing.T) {
 	root(t)
 	p := placeOf(t)
@@ -124,8 +126,8 @@ func TestNoStateIsNobodys(t *testing.T) {
 	}
 }
 
-// TestLockOfAStrangerOfAnotherPIDNamespace: it has no number there, and is told from an agent by the name that it has not
-// written.
+// TestLockOfAStrangerOfAnotherPIDNamespace: it has no number there, and is told from an agent by the name that it has
+// not written.
 func TestLockOfAStrangerOfAnotherPIDNamespace(t *testing.T) {
 	root(t)
 	p := placeOf(t)
@@ -144,13 +146,14 @@ func TestLockOfAStrangerOfAnotherPIDNamespace(t *testing.T) {
 	}
 }
 
-// TestLockFileIsNoLink: a link in the place of the lock's file is not followed, for the name of the owner would be written over
-// what it leads to.
+// TestLockFileIsNoLink: a link in the place of the lock's file is not followed, for the name of the owner would be
+// written over what it leads to.
 func TestLockFileIsNoLink(t *testing.T) {
 	p := placeOf(t)
 	target := filepath.Join(t.TempDir(), "target")
 	name, err := p.name()
-	if err := errors.Join(err, p.prepare(), os.WriteFile(target, []byte("mine"), 0o600), os.Symlink(target, name)); err != nil {
+	if err := errors.Join(err, p.prepare(), os.WriteFile(target, []byte("mine"), 0o600),
+		os.Symlink(target, name)); err != nil {
 		t.Fatal(err)
 	}
 	if lock, err := Take(p); err == nil {

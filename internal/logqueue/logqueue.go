@@ -7,8 +7,8 @@
 //
 // # Approach
 //
-// A handler puts each line into a queue of bounded length, and returns. A goroutine formats and writes the lines. A line
-// that finds the queue full is dropped and counted, and the number is logged as soon as lines are written again.
+// A handler puts each line into a queue of bounded length, and returns. A goroutine formats and writes the lines. A
+// line that finds the queue full is dropped and counted, and the number is logged as soon as lines are written again.
 //
 // # Known limits
 //

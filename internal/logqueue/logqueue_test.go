@@ -21,8 +21,8 @@ func (w *blockedWriter) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// TestLogNeverWaits: while nobody reads, lines wait, and further lines are dropped. Once somebody reads, the log says how
-// many.
+// TestLogNeverWaits: while nobody reads, lines wait, and further lines are dropped. Once somebody reads, the log says
+// how many.
 func TestLogNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &blockedWriter{open: make(chan struct{})}

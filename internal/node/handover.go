@@ -16,9 +16,10 @@ import (
 // readyEvery is how often a standby agent checks whether it may take over.
 const readyEvery = 50 * time.Millisecond
 
-// StandBy takes the lock, or waits for the end of the agent that has it. passed says that the writes of that agent are left
-// to this one. It waits for the handover only when ready: an agent that knows no pods yet would restore them.
-func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() error, log *slog.Logger) (passed bool, err error) {
+// StandBy takes the lock, or waits for the end of the agent that has it. passed says that the writes of that agent are
+// left to this one. It waits for the handover only when ready: an agent that knows no pods yet would restore them.
+func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() error, log *slog.Logger) (passed bool,
+	err error) {
 	if err := n.TakeLock(); !AnotherRuns(err) {
 		return false, err
 	}
@@ -88,15 +89,16 @@ func AnotherRuns(err error) bool {
 	return errors.As(err, &locked) && !locked.Stranger
 }
 
-// PutBackLeft restores what a dead agent left behind, before anything that takes its time: an agent that is killed again
-// right after its start has done this much. Where the writes were passed on, Inherit takes them over.
+// PutBackLeft restores what a dead agent left behind, before anything that takes its time: an agent that is killed
+// again right after its start has done this much. Where the writes were passed on, Inherit takes them over.
 func (n *Node) PutBackLeft(passed bool, log *slog.Logger) []plan.Result {
 	if passed {
 		return nil
 	}
 	results := n.Writer.Restore(nil, false)
 	for _, r := range results {
-		log.Info("left behind by an agent that did not stop in order", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob,
+		log.Info("left behind by an agent that did not stop in order", "cgroup", r.Change.Cgroup.Path, "knob",
+			r.Change.Knob,
 			"outcome", r.Outcome, "in_force", r.InForce, "error", r.Err)
 	}
 	return results

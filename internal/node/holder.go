@@ -39,7 +39,8 @@ func (d Dirs) StateDirHint(locked *lock.TakenError) string {
 	return "it was started with another state directory: give --state-dir " + hint.Word(dir)
 }
 
-// stateDirOf is the state directory of an agent, by its command line; "" where that cannot be read or is none of an agent.
+// stateDirOf is the state directory of an agent, by its command line;
+// "" where that cannot be read or is none of an agent.
 func stateDirOf(pid int) string {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || pid == 0 {

@@ -1,11 +1,13 @@
 // Package node opens this node for a command that writes to it.
 //
-// Problem: whoever writes to control groups needs more than their files. Of all that could write, one may at a time; what
-// it writes must be known after its death; and where it ends in order, another one may go on with what was written.
+// Problem: whoever writes to control groups needs more than their files. Of all that could write, one may at a time;
+// what it writes must be known after its death; and where it ends in order,
+// another one may go on with what was written.
 //
-// Approach: Dirs says where things are. Find finds the control groups; a lock makes the process the only one that writes
-// (package lock); Open opens the journal (package journal), and with it the writer (package apply). An agent that stands by
-// takes over the lock and the journal of the one before it, and puts nothing back that is handed over to it (handover.go).
+// Approach: Dirs says where things are. Find finds the control groups; a lock makes the process the only one that
+// writes (package lock); Open opens the journal (package journal), and with it the writer (package apply). An agent
+// that stands by takes over the lock and the journal of the one before it,
+// and puts nothing back that is handed over to it (handover.go).
 package node
 
 import (
@@ -99,7 +101,8 @@ func (n *Node) TakeLock() error {
 func (n *Node) Strangers() []string {
 	var list []string
 	for _, p := range n.Lock.Strangers {
-		list = append(list, fmt.Sprintf("%v, which is no plimsoll, has locked the control groups: going on all the same", p))
+		list = append(list,
+			fmt.Sprintf("%v, which is no plimsoll, has locked the control groups: going on all the same", p))
 	}
 	return list
 }
@@ -126,7 +129,8 @@ func stateHint(err error, dir string) string {
 	case errors.As(err, &said):
 		return said.Hint()
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
-		return fmt.Sprintf("a restore can be done from a copy: cp -a %s /tmp/state && plimsoll restore --state-dir /tmp/state",
+		return fmt.Sprintf("a restore can be done from a copy: cp -a %s /tmp/state && plimsoll restore --state-dir "+
+			"/tmp/state",
 			hint.Word(dir))
 	}
 	return ""

@@ -15,8 +15,10 @@ func TestStateHint(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&fs.PathError{Op: "open", Path: "/run/plimsoll/journal", Err: syscall.EROFS}, "cp -a /run/plimsoll /tmp/state"},
-		{&fs.PathError{Op: "write", Path: "/run/plimsoll/journal.new", Err: syscall.ENOSPC}, "cp -a /run/plimsoll /tmp/state"},
+		{&fs.PathError{Op: "open", Path: "/run/plimsoll/journal", Err: syscall.EROFS},
+			"cp -a /run/plimsoll /tmp/state"},
+		{&fs.PathError{Op: "write", Path: "/run/plimsoll/journal.new", Err: syscall.ENOSPC},
+			"cp -a /run/plimsoll /tmp/state"},
 		{&journal.VersionError{Version: 2}, "of the version that wrote it"},
 		{fs.ErrPermission, ""},
 	} {

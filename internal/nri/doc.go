@@ -1,4 +1,5 @@
-// Package nri subscribes to resizes at the container runtime. Before a resize the agent puts bursts and raised quotas back.
+// Package nri subscribes to resizes at the container runtime.
+// Before a resize the agent puts bursts and raised quotas back.
 //
 // # Problem
 //

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// groupOf is the control group of a container or a pod as runtimes name it (runtime-spec, config-linux.md, cgroupsPath):
-// a path, or with the systemd driver "SLICE:PREFIX:NAME" or a slice alone. It is "" for what is neither.
+// groupOf is the control group of a container or a pod as runtimes name it (runtime-spec, config-linux.md,
+// cgroupsPath): a path, or with the systemd driver "SLICE:PREFIX:NAME" or a slice alone. It is "" for what is neither.
 func groupOf(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return path.Clean(name)

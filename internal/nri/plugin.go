@@ -22,7 +22,8 @@ const DefaultSocket = "/var/run/nri/nri.sock"
 const (
 	// answerWithin is how long a runtime may be made to wait.
 	answerWithin = 50 * time.Millisecond
-	// greetWithin is how long a runtime may take to configure a plugin. Its own default is 5 s (stub.DefaultRegistrationTimeout).
+	// greetWithin is how long a runtime may take to configure a plugin. Its own default is 5 s
+	// (stub.DefaultRegistrationTimeout).
 	greetWithin = 10 * time.Second
 
 	firstGap = 500 * time.Millisecond // after a connection's end
@@ -33,7 +34,8 @@ const (
 // Options are what a Plugin is made of.
 type Options struct {
 	Socket string
-	// PrepareResize has the bursts of a group and its pod lowered before its limit changes; it says whether there were any.
+	// PrepareResize has the bursts of a group and its pod lowered before its limit changes;
+	// it says whether there were any.
 	PrepareResize func(group string, limit cpu.Bandwidth) bool
 	Log           *slog.Logger
 }
@@ -69,8 +71,11 @@ func (p *Plugin) Status() Status {
 	return p.status
 }
 
-// Run keeps connected until the context ends.
+// Run keeps connected until the context ends. A nil plugin is turned off.
 func (p *Plugin) Run(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
 	gap := firstGap
 	for ctx.Err() == nil {
 		was := p.Status().Lost
@@ -110,9 +115,11 @@ func (p *Plugin) ended(err error) {
 	p.mu.Unlock()
 	switch {
 	case was:
-		p.Log.Warn("the runtime announces no more resizes: bursts are lowered only after a resize is seen; connecting again", "socket", p.Socket, "error", fault)
+		p.Log.Warn("the runtime announces no more resizes: bursts are lowered only after a resize is seen; "+
+			"connecting again", "socket", p.Socket, "error", fault)
 	case fault != said:
-		p.Log.Info("no NRI: bursts are lowered only after a resize is seen", "socket", p.Socket, "error", fault, "hint", "`plimsoll doctor` says whether the socket is absent or NRI is off")
+		p.Log.Info("no NRI: bursts are lowered only after a resize is seen", "socket", p.Socket, "error", fault, "hint",
+			"`plimsoll doctor` says whether the socket is absent or NRI is off")
 	}
 }
 
@@ -182,7 +189,8 @@ func events(version string) api.EventMask {
 }
 
 // UpdateContainer is called before the runtime writes a container's limit.
-func (s *session) UpdateContainer(_ context.Context, _ *api.PodSandbox, c *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+func (s *session) UpdateContainer(_ context.Context, _ *api.PodSandbox, c *api.Container,
+	r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
 	s.plugin.ask(c.GetLinux().GetCgroupsPath(), r.GetCpu())
 	return nil, nil
 }

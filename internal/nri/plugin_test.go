@@ -32,7 +32,8 @@ func startRuntime(t *testing.T, socket string) runtime {
 		return nil, errors.New("no subscription to updates")
 	}
 	a, err := adaptation.New("containerd", "v2.2.9", nothing, update, adaptation.WithSocketPath(socket),
-		adaptation.WithPluginPath(filepath.Join(filepath.Dir(socket), "plugins")), adaptation.WithPluginConfigPath(filepath.Dir(socket)))
+		adaptation.WithPluginPath(filepath.Join(filepath.Dir(socket), "plugins")),
+		adaptation.WithPluginConfigPath(filepath.Dir(socket)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +48,10 @@ func (r runtime) resize(t *testing.T, group string, quota, period time.Duration)
 	t.Helper()
 	begin := time.Now()
 	answer, err := r.UpdateContainer(t.Context(), &adaptation.UpdateContainerRequest{
-		Pod:            &api.PodSandbox{Id: "p"},
-		Container:      &api.Container{Id: "c", PodSandboxId: "p", Linux: &api.LinuxContainer{CgroupsPath: group}},
-		LinuxResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Quota: api.Int64(quota.Microseconds()), Period: api.UInt64(period.Microseconds())}},
+		Pod:       &api.PodSandbox{Id: "p"},
+		Container: &api.Container{Id: "c", PodSandboxId: "p", Linux: &api.LinuxContainer{CgroupsPath: group}},
+		LinuxResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Quota: api.Int64(quota.Microseconds()),
+			Period: api.UInt64(period.Microseconds())}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +233,8 @@ func TestWithoutARuntime(t *testing.T) {
 
 // TestEvents: a runtime refuses a plugin that subscribes to an event which the runtime does not know.
 func TestEvents(t *testing.T) {
-	for version, pods := range map[string]bool{"v0.6.1": false, "v0.8.0": false, "v0.10.0": true, "v0.11.0": true, "v1.0.0": true, "unknown": false, "": false} {
+	for version, pods := range map[string]bool{"v0.6.1": false, "v0.8.0": false, "v0.10.0": true, "v0.11.0": true,
+		"v1.0.0": true, "unknown": false, "": false} {
 		mask := events(version)
 		if !mask.IsSet(api.Event_UPDATE_CONTAINER) || mask.IsSet(api.Event_UPDATE_POD_SANDBOX) != pods {
 			t.Errorf("%q: %s", version, mask.PrettyString())

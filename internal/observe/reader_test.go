@@ -20,8 +20,8 @@ func newReader(tree *cgroup.Tree, clock func() time.Time) *Reader {
 		Extra:     func(uint64) cpu.Counters { return cpu.Counters{} }})
 }
 
-// TestScopeOfAContainer: a scope has the strategy and the declared limit of its container; where systemd has rounded that, what
-// its file holds is its limit, and nothing else is declared.
+// TestScopeOfAContainer: a scope has the strategy and the declared limit of its container; where systemd has rounded
+// that, what its file holds is its limit, and nothing else is declared.
 func TestScopeOfAContainer(t *testing.T) {
 	const scope = "/crio-a.scope"
 	declared := &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 33 * ms, Period: 100 * ms}}
@@ -37,13 +37,15 @@ func TestScopeOfAContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := workload.Container{ID: workload.ID{Path: scope + "/container", Inode: 2}, Scope: workload.ID{Path: scope, Inode: 1},
+		c := workload.Container{ID: workload.ID{Path: scope + "/container", Inode: 2},
+			Scope:    workload.ID{Path: scope, Inode: 1},
 			Declared: declared, Strategy: strategy.Default()}
 		pod, _ := newReader(tree, k.Now).ReadPod(k.Now(), workload.Pod{Containers: []workload.Container{c}})
 		if len(pod.Containers) != 1 || pod.Containers[0].Around == nil {
 			t.Fatalf("%+v", pod)
 		}
-		if got := pod.Containers[0].Around; got.Declared != want || got.Strategy != c.Strategy || pod.Containers[0].Declared != declared {
+		if got := pod.Containers[0].Around; got.Declared != want || got.Strategy != c.Strategy ||
+			pod.Containers[0].Declared != declared {
 			t.Errorf("quota %v: declared %+v, strategy %+v", quota, got.Declared, got.Strategy)
 		}
 	}
@@ -62,8 +64,8 @@ func (l *lists) ReadFile(name string) ([]byte, error) {
 	return l.Kernel.ReadFile(name)
 }
 
-// TestReadyPod: a pod has processes as soon as its container has, and its own list is not read any more then. Without them it
-// counts as empty one reading later than its container.
+// TestReadyPod: a pod has processes as soon as its container has, and its own list is not read any more then. Without
+// them it counts as empty one reading later than its container.
 func TestReadyPod(t *testing.T) {
 	k := &lists{Kernel: sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1}), read: map[string]int{}}
 	k.AddGroup("/pod")
@@ -103,8 +105,8 @@ func TestReadyPod(t *testing.T) {
 	}
 }
 
-// TestLearn: what was read back after a write is what the file holds until the next turn, which reads the file again. A refill
-// changes nothing.
+// TestLearn: what was read back after a write is what the file holds until the next turn, which reads the file again. A
+// refill changes nothing.
 func TestLearn(t *testing.T) {
 	id := workload.ID{Path: "/a", Inode: 1}
 	for name, c := range map[string]struct {
@@ -116,8 +118,9 @@ func TestLearn(t *testing.T) {
 		"a quota":       {plan.Change{Knob: plan.Quota}, "80ms", cpu.Bandwidth{Quota: 80 * ms, Burst: 5 * ms}, true},
 		"a burst":       {plan.Change{Knob: plan.Burst}, "20ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 20 * ms}, true},
 		"not read back": {plan.Change{Knob: plan.Quota}, "", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, true},
-		"a refill":      {plan.Change{Knob: plan.Burst, Refill: true}, "5ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
-		"a weight":      {plan.Change{Knob: plan.Weight}, "7", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
+		"a refill": {plan.Change{Knob: plan.Burst, Refill: true}, "5ms",
+			cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
+		"a weight": {plan.Change{Knob: plan.Weight}, "7", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
 	} {
 		r := newReader(nil, time.Now)
 		g := &Group{DiskAt: time.Unix(1000, 0), Disk: cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}}

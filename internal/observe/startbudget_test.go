@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestStartBudget: time that several containers start in counts once, time between starts does not count, and a pod whose
-// starts are an hour ago has its budget back, but not one that goes on being started.
+// TestStartBudget: time that several containers start in counts once, time between starts does not count, and a pod
+// whose starts are an hour ago has its budget back, but not one that goes on being started.
 func TestStartBudget(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(0, 0).Add(time.Duration(seconds) * time.Second) }
 	type look struct{ born, now int }

@@ -1,5 +1,6 @@
 // Package page holds the page that `plimsoll serve` shows: plain HTML, CSS and JavaScript modules, as they are in the
-// repository. There is no build step. uPlot (MIT, assets/uplot.LICENSE.txt) draws the strip; vendor.sh copies it from npm.
+// repository. There is no build step. uPlot (MIT, assets/uplot.LICENSE.txt) draws the strip;
+// vendor.sh copies it from npm.
 //
 // Problem: names on the page are chosen by tenants, and a node may have a thousand containers that change each second.
 //

@@ -34,11 +34,14 @@ func TestVendored(t *testing.T) {
 	}
 }
 
-// TestNothingInline: the policy would refuse inline scripts, inline styles and other servers; each file that is loaded is
-// there. Names reach the document as text: no module may parse HTML. What is written before the agent is asked names no command.
+// TestNothingInline: the policy would refuse inline scripts, inline styles and other servers; each file that is loaded
+// is there. Names reach the document as text: no module may parse HTML.
+// What is written before the agent is asked names no command.
 func TestNothingInline(t *testing.T) {
-	parses := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|setAttribute\('style'`)
-	inline := regexp.MustCompile(`(?i)<script(\s+type="module"|\s+defer)*\s*>|<style|\sstyle=|\son[a-z]+=|https?://|javascript:`)
+	parses := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|setAttribute\('style'`)
+	inline := regexp.MustCompile(
+		`(?i)<script(\s+type="module"|\s+defer)*\s*>|<style|\sstyle=|\son[a-z]+=|https?://|javascript:`)
 	loads := regexp.MustCompile(`(?:src|href)="/([^"#]+)"|from '\./([^']+)'`)
 	err := fs.WalkDir(Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), "uplot.") {

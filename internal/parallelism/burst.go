@@ -19,8 +19,8 @@ type Burst struct {
 // Most is what a strategy lets a container with this limit have. inForce is the kernel's burst that stands in its file,
 // whoever wrote it. Where neither bursts it is what policy auto would give, with the percentages of the strategy.
 //
-// A burst buffer is at most the limit on mainline kernels. What Alibaba Cloud Linux admits above that counts once it is in
-// force.
+// A burst buffer is at most the limit on mainline kernels. What Alibaba Cloud Linux admits above that counts once it is
+// in force.
 func Most(limit cpu.Bandwidth, s strategy.Strategy, inForce time.Duration) Burst {
 	own := limit.CPUs()
 	buffer := own + float64(inForce)/float64(limit.Period)
@@ -29,7 +29,8 @@ func Most(limit cpu.Bandwidth, s strategy.Strategy, inForce time.Duration) Burst
 		s.Policy, best.Proposed = strategy.Auto, true
 	}
 	if with := own + own*min(1, float64(s.CPUBurstPercent)/100); s.Policy.Burst() && with > best.Most {
-		best.Most, best.From = with, fmt.Sprintf("cpuBurstPercent: %d %% of its limit, at most as much again", s.CPUBurstPercent)
+		best.Most, best.From = with, fmt.Sprintf("cpuBurstPercent: %d %% of its limit, at most as much again",
+			s.CPUBurstPercent)
 	}
 	if by := own * float64(s.CFSQuotaBurstPercent) / 100; s.Policy.Quota() && by > best.Most {
 		best.Most, best.From = by, fmt.Sprintf("cfsQuotaBurstPercent: %d %% of its limit", s.CFSQuotaBurstPercent)

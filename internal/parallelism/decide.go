@@ -21,8 +21,8 @@ type Container struct {
 	Unread    int // processes that were not looked at
 }
 
-// Decide compares the parallelism of a container's runtimes with its burst. It is nil where there is nothing to compare: no
-// limit, or no process of a known runtime.
+// Decide compares the parallelism of a container's runtimes with its burst. It is nil where there is nothing to
+// compare: no limit, or no process of a known runtime.
 func Decide(c Container) *report.Parallelism {
 	if math.IsInf(c.Limit, 1) {
 		return nil

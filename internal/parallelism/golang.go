@@ -28,7 +28,8 @@ func (p Process) goDegree() degree {
 	if p.Go.AutoMaxProcs && !math.IsInf(p.Limit, 1) {
 		n := max(1, int(math.Floor(min(p.Limit, math.MaxInt32))))
 		return degree{threads: min(n, p.CPUs), strict: true,
-			from: fmt.Sprintf("probably: its limit of %.2f CPUs, which go.uber.org/automaxprocs rounds down, and at least 1", p.Limit)}
+			from: fmt.Sprintf("probably: its limit of %.2f CPUs, which go.uber.org/automaxprocs rounds down, and "+
+				"at least 1", p.Limit)}
 	}
 	if !p.Go.readsLimits() {
 		return all
@@ -45,7 +46,8 @@ func (p Process) goDegree() degree {
 		return all
 	}
 	return degree{threads: max(n, leastByLimit), strict: true,
-		from:    fmt.Sprintf("its limit of %.2f CPUs, rounded up, and at least %d (Go 1.25 and later)", p.Limit, leastByLimit),
+		from: fmt.Sprintf("its limit of %.2f CPUs, rounded up, and at least %d (Go 1.25 and later)", p.Limit,
+			leastByLimit),
 		follows: setting(p.Env["GODEBUG"], p.Go.GODEBUG, "updatemaxprocs") != "0"}
 }
 
@@ -59,8 +61,8 @@ func (b Build) readsLimits() bool {
 	return version.Compare(version.Lang(name), "go1.25") >= 0
 }
 
-// setting is the value of a GODEBUG key: the environment's, else the one that the program was built with. The last one of a
-// list counts (runtime.parsegodebug).
+// setting is the value of a GODEBUG key: the environment's, else the one that the program was built with. The last one
+// of a list counts (runtime.parsegodebug).
 func setting(env, built, key string) string {
 	value := ""
 	for _, list := range []string{built, env} {

@@ -39,8 +39,8 @@ type options struct {
 	opaque     string // why later options than these may not be known
 }
 
-// options are read in the JVM's order, in which the last one counts: JAVA_TOOL_OPTIONS, the launcher's JDK_JAVA_OPTIONS and
-// command line, _JAVA_OPTIONS.
+// options are read in the JVM's order, in which the last one counts: JAVA_TOOL_OPTIONS, the launcher's JDK_JAVA_OPTIONS
+// and command line, _JAVA_OPTIONS.
 func (p Process) options() options {
 	var o options
 	o.add("JAVA_TOOL_OPTIONS", words(p.Env["JAVA_TOOL_OPTIONS"]))
@@ -75,8 +75,10 @@ func (o *options) launcher(where string, args []string) {
 // takesValue lists the launcher's options whose value is the next argument (java(1)).
 func takesValue(arg string) bool {
 	switch arg {
-	case "-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules", "--limit-modules",
-		"--add-exports", "--add-opens", "--add-reads", "--patch-module", "--enable-native-access", "--source", "-d", "--describe-module":
+	case "-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules",
+		"--limit-modules",
+		"--add-exports", "--add-opens", "--add-reads", "--patch-module", "--enable-native-access", "--source", "-d",
+		"--describe-module":
 		return true
 	}
 	return false

@@ -39,9 +39,11 @@ type Build struct {
 	AutoMaxProcs bool   // go.uber.org/automaxprocs is linked
 }
 
-// Variables are those of the environment that the verdict depends on. No other is looked at: an environment has secrets.
+// Variables are those of the environment that the verdict depends on. No other is looked at:
+// an environment has secrets.
 func Variables() []string {
-	return []string{"GOMAXPROCS", "GODEBUG", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "UV_THREADPOOL_SIZE"}
+	return []string{"GOMAXPROCS", "GODEBUG", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
+		"UV_THREADPOOL_SIZE"}
 }
 
 // degree is how many threads of its own code a process runs at once.

@@ -15,7 +15,8 @@ func describe(v *report.Parallelism) string {
 	var list []string
 	for i, p := range v.Runtimes {
 		if i == mostTold {
-			list = append(list, fmt.Sprintf("%d more processes run on %s.", len(v.Runtimes)-i, threads(rest(v.Runtimes[i:]))))
+			list = append(list, fmt.Sprintf("%d more processes run on %s.", len(v.Runtimes)-i,
+				threads(rest(v.Runtimes[i:]))))
 			break
 		}
 		list = append(list, sentence(p))
@@ -27,7 +28,8 @@ func describe(v *report.Parallelism) string {
 	if len(v.Runtimes) > 1 || v.Others > 0 {
 		who = strings.TrimSuffix(who, "it") + "the container"
 	}
-	gives := fmt.Sprintf("%s %.2f CPUs in a period (%s): %.2f of them find no thread", who, v.Burst, v.BurstFrom, v.Burst-float64(*v.Threads))
+	gives := fmt.Sprintf("%s %.2f CPUs in a period (%s): %.2f of them find no thread", who, v.Burst, v.BurstFrom,
+		v.Burst-float64(*v.Threads))
 	switch {
 	case !v.Runtimes[0].Strict:
 		gives += " but what the application starts beside these pools"
@@ -43,7 +45,8 @@ func sentence(p report.RuntimeProcess) string {
 	case Go:
 		return fmt.Sprintf("%s runs Go code on %s: %s.", who, threads(*p.Parallelism), p.From)
 	case JVM:
-		return fmt.Sprintf("%s sizes its pools (GC, JIT, ForkJoinPool, most libraries) for %s: %s.", who, processors(*p.Parallelism), p.From)
+		return fmt.Sprintf("%s sizes its pools (GC, JIT, ForkJoinPool, most libraries) for %s: %s.", who,
+			processors(*p.Parallelism), p.From)
 	}
 	return fmt.Sprintf("%s: %s.", who, p.From)
 }
@@ -118,7 +121,9 @@ func next(v *report.Parallelism) string {
 		}
 	}
 	if v.Proposed {
-		return text + ", and let it burst (`plimsoll run --policy auto`): without bursts, more threads only use up the limit sooner"
+		return text +
+			", and let it burst (`plimsoll run --policy auto`): without bursts, more threads only use up the " +
+			"limit sooner"
 	}
 	return text + "; while it is kept at its limit, more threads only use that up sooner"
 }

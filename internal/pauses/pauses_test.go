@@ -67,7 +67,8 @@ func TestPausesThatCannotBeKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		var broken *BrokenError
-		if _, err := Load(dir); !errors.As(err, &broken) || !strings.Contains(err.Error(), file) || broken.Hint() == "" {
+		if _, err := Load(dir); !errors.As(err, &broken) || !strings.Contains(err.Error(), file) ||
+			broken.Hint() == "" {
 			t.Errorf("a file that holds %q: %v", text, err)
 		}
 	}

@@ -8,8 +8,8 @@ type Key struct {
 	Knob Knob
 }
 
-// Intent is what a decider wants a knob to hold. It knows nothing of journals, of other writers or of restores: the ledger
-// makes changes of intents (ledger.Plan).
+// Intent is what a decider wants a knob to hold. It knows nothing of journals, of other writers or of restores: the
+// ledger makes changes of intents (ledger.Plan).
 type Intent struct {
 	Key
 	Value Value
@@ -24,11 +24,12 @@ type Intent struct {
 	Refill bool
 }
 
-// Priority is that of the decider. While the intent of one claims a file, an intent of a lower one is not carried out there.
+// Priority is that of the decider. While the intent of one claims a file,
+// an intent of a lower one is not carried out there.
 type Priority int
 
-// The priorities, the lowest first. A pause, a resize that is about to come and exclusive CPUs outrank both: colocation has no
-// intent for such a file.
+// The priorities, the lowest first. A pause, a resize that is about to come and exclusive CPUs outrank both: colocation
+// has no intent for such a file.
 const (
 	ForBandwidth Priority = iota
 	ForColocation

@@ -7,10 +7,11 @@ import (
 
 // Order sorts changes so that the kernel refuses none of them for their order: burst <= quota on every kernel, and
 // on v1 child quota <= parent quota (kernel/sched/core.c, tg_set_cfs_bandwidth and tg_cfs_schedulable_down) and child
-// CPUs within parent CPUs (kernel/cgroup/cpuset-v1.c, cpuset1_validate_change). So: bursts down; quotas up, parents first;
-// quotas down, children first; bursts up. Then partitions end; the cpuset controller is handed on, parents first; CPUs
-// are added, parents first; CPUs are taken away, children first; partitions begin; the controller is taken back,
-// children first; and then the other knobs, Group Identity after it was switched on and before it is switched off.
+// CPUs within parent CPUs (kernel/cgroup/cpuset-v1.c, cpuset1_validate_change). So: bursts down; quotas up, parents
+// first; quotas down, children first; bursts up. Then partitions end; the cpuset controller is handed on, parents
+// first; CPUs are added, parents first; CPUs are taken away, children first; partitions begin; the controller is taken
+// back, children first; and then the other knobs, Group Identity after it was switched on
+// and before it is switched off.
 func Order(changes []Change) {
 	sort.SliceStable(changes, func(i, j int) bool {
 		a, b := changes[i], changes[j]

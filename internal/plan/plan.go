@@ -98,14 +98,15 @@ func (v Value) Set() (cpu.Set, error) { return cpu.ParseSet(string(v)) }
 // Change is one value to write. Where the file does not hold `from` any more, another program wrote it, and nothing is
 // done.
 type Change struct {
-	Cgroup  workload.ID `json:"cgroup"` // the group
-	Knob    Knob        `json:"knob"`   // which file: `quota`, `burst`, `idle`, `cpus` ...
-	From    Value       `json:"from"`   // what the file holds, such as `50ms`, `max`, `1` or `0-3`
-	To      Value       `json:"to"`     // what it is to hold
-	Min     Value       `json:"-"`      // the range that this owner may ever write here; journalled once
-	Max     Value       `json:"-"`
-	Why     string      `json:"why"`               // the reason
-	Restore bool        `json:"restore,omitempty"` // it puts the owner's value back: after it, nothing of Plimsoll's is in the file
+	Cgroup workload.ID `json:"cgroup"` // the group
+	Knob   Knob        `json:"knob"`   // which file: `quota`, `burst`, `idle`, `cpus` ...
+	From   Value       `json:"from"`   // what the file holds, such as `50ms`, `max`, `1` or `0-3`
+	To     Value       `json:"to"`     // what it is to hold
+	Min    Value       `json:"-"`      // the range that this owner may ever write here; journalled once
+	Max    Value       `json:"-"`
+	Why    string      `json:"why"` // the reason
+	// it puts the owner's value back: after it, nothing of Plimsoll's is in the file
+	Restore bool `json:"restore,omitempty"`
 	// a burst that is written unchanged, for what that does besides: it refills the group's runtime and ends a
 	// throttle
 	Refill bool `json:"refill,omitempty"`

@@ -24,7 +24,8 @@ func TestScale(t *testing.T) {
 			t.Errorf("from %v to %v: %d, want %d", c.before, c.now, got, c.want)
 		}
 	}
-	for v, want := range map[Value]Value{"1ms": "4ms", "4.007ms": "16.028ms", "0s": "0s", Time(cpu.Unlimited): "max", "": ""} {
+	for v, want := range map[Value]Value{"1ms": "4ms", "4.007ms": "16.028ms", "0s": "0s", Time(cpu.Unlimited): "max",
+		"": ""} {
 		if got := v.Times(4); got != want || got.Divided(4) != v {
 			t.Errorf("%q times 4: %q, and back %q", v, got, got.Divided(4))
 		}

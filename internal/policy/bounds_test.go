@@ -34,7 +34,8 @@ func TestRefillsKeepBounds(t *testing.T) {
 		{"a namespace's", extra(5, 0.4, 5), nil, 0, "extraCoresPerNamespace"},
 		{"the node's", extra(5, 5, 0.4), nil, 0, "extraCoresPerNode"},
 		{"nothing at all", extra(unbounded, unbounded, 0), nil, 0, "extraCoresPerNode"},
-		{"another pod of the namespace has some", extra(unbounded, 0.9, unbounded), &answered{namespace: "web"}, ms, "extraCoresPerNamespace"},
+		{"another pod of the namespace has some", extra(unbounded, 0.9, unbounded), &answered{namespace: "web"}, ms,
+			"extraCoresPerNamespace"},
 		{"until its period is over", extra(unbounded, 0.9, unbounded), &answered{namespace: "web"}, 60 * ms, ""},
 		{"one of another namespace", extra(unbounded, 0.9, unbounded), &answered{namespace: "batch"}, ms, ""},
 		{"or the node", extra(unbounded, unbounded, 0.9), &answered{namespace: "batch"}, ms, "extraCoresPerNode"},
@@ -72,8 +73,8 @@ type claimant struct {
 	want        time.Duration
 }
 
-// TestRaisesKeepBounds: raises come to what the bounds allow and what nobody holds, by reservation; and who has more than its
-// part gives the rest back for others that want it.
+// TestRaisesKeepBounds: raises come to what the bounds allow and what nobody holds, by reservation; and who has more
+// than its part gives the rest back for others that want it.
 func TestRaisesKeepBounds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -81,16 +82,28 @@ func TestRaisesKeepBounds(t *testing.T) {
 		all   []claimant
 	}{
 		{"no bound", strategy.ExtraCores{}, []claimant{{"", 50 * ms, 150 * ms, 0, 150 * ms}}},
-		{"a pod's", extra(0.4, unbounded, unbounded), []claimant{{"", 50 * ms, 150 * ms, 0, 90 * ms}, {"", 50 * ms, 150 * ms, 0, 90 * ms}}},
-		{"a namespace's, by request", extra(unbounded, 0.8, unbounded), []claimant{{"x", 50 * ms, 150 * ms, 1, 70 * ms}, {"x", 50 * ms, 150 * ms, 3, 110 * ms}, {"y", 50 * ms, 150 * ms, 1, 130 * ms}}},
-		{"which bounds nothing where there is none", extra(unbounded, 0.8, unbounded), []claimant{{"", 50 * ms, 150 * ms, 1, 150 * ms}, {"", 50 * ms, 150 * ms, 1, 150 * ms}}},
-		{"one wants less than its part", extra(unbounded, unbounded, 1), []claimant{{"", 50 * ms, 70 * ms, 0, 70 * ms}, {"", 50 * ms, 150 * ms, 0, 130 * ms}}},
-		{"who was first gives back its half, and until it has the other waits", extra(unbounded, unbounded, 1), []claimant{{"", 150 * ms, 150 * ms, 0, 100 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
-		{"and has it then", extra(unbounded, unbounded, 1), []claimant{{"", 100 * ms, 100 * ms, 0, 100 * ms}, {"", 50 * ms, 150 * ms, 0, 100 * ms}}},
-		{"what is being given back is not to be had yet", extra(unbounded, unbounded, 1), []claimant{{"", 150 * ms, 50 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
-		{"two raises in one turn have together what is left", extra(unbounded, unbounded, 1.4), []claimant{{"", 150 * ms, 50 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 90 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
-		{"a bound that is lower now", extra(unbounded, unbounded, 0.9), []claimant{{"", 150 * ms, 150 * ms, 0, 140 * ms}}},
-		{"none at all", extra(unbounded, unbounded, 0), []claimant{{"", 150 * ms, 150 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
+		{"a pod's", extra(0.4, unbounded, unbounded),
+			[]claimant{{"", 50 * ms, 150 * ms, 0, 90 * ms}, {"", 50 * ms, 150 * ms, 0, 90 * ms}}},
+		{"a namespace's, by request", extra(unbounded, 0.8, unbounded),
+			[]claimant{{"x", 50 * ms, 150 * ms, 1, 70 * ms}, {"x", 50 * ms, 150 * ms, 3, 110 * ms},
+				{"y", 50 * ms, 150 * ms, 1, 130 * ms}}},
+		{"which bounds nothing where there is none", extra(unbounded, 0.8, unbounded),
+			[]claimant{{"", 50 * ms, 150 * ms, 1, 150 * ms}, {"", 50 * ms, 150 * ms, 1, 150 * ms}}},
+		{"one wants less than its part", extra(unbounded, unbounded, 1),
+			[]claimant{{"", 50 * ms, 70 * ms, 0, 70 * ms}, {"", 50 * ms, 150 * ms, 0, 130 * ms}}},
+		{"who was first gives back its half, and until it has the other waits", extra(unbounded, unbounded, 1),
+			[]claimant{{"", 150 * ms, 150 * ms, 0, 100 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
+		{"and has it then", extra(unbounded, unbounded, 1),
+			[]claimant{{"", 100 * ms, 100 * ms, 0, 100 * ms}, {"", 50 * ms, 150 * ms, 0, 100 * ms}}},
+		{"what is being given back is not to be had yet", extra(unbounded, unbounded, 1),
+			[]claimant{{"", 150 * ms, 50 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
+		{"two raises in one turn have together what is left", extra(unbounded, unbounded, 1.4),
+			[]claimant{{"", 150 * ms, 50 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 90 * ms},
+				{"", 50 * ms, 150 * ms, 0, 50 * ms}}},
+		{"a bound that is lower now", extra(unbounded, unbounded, 0.9),
+			[]claimant{{"", 150 * ms, 150 * ms, 0, 140 * ms}}},
+		{"none at all", extra(unbounded, unbounded, 0),
+			[]claimant{{"", 150 * ms, 150 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
 	} {
 		s, in := NewState(0), Input{Now: t0, Extra: c.extra, Rules: Rules{Burst: true}}
 		var pods []podCandidates
@@ -98,7 +111,8 @@ func TestRaisesKeepBounds(t *testing.T) {
 			limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
 			st := strategy.Default()
 			st.Policy = strategy.CFSQuotaBurstOnly
-			u := &candidate{Group: Group{ID: workload.ID{Path: fmt.Sprint(i)}, Disk: limit, Request: b.request, Strategy: st}, limit: limit, ceiling: math.Inf(1), now: t0,
+			u := &candidate{Group: Group{ID: workload.ID{Path: fmt.Sprint(i)}, Disk: limit, Request: b.request,
+				Strategy: st}, limit: limit, ceiling: math.Inf(1), now: t0,
 				m: &memory{owner: tenant.Owner{Pod: fmt.Sprint(i), Namespace: b.namespace}}}
 			u.Disk.Quota = b.disk
 			if b.wants > b.disk { // it is throttled period after period
@@ -134,16 +148,18 @@ func TestRaisesKeepBounds(t *testing.T) {
 // raisedTo is a candidate of a limit, with another quota in its file.
 func raisedTo(path string, limit, quota time.Duration) *candidate {
 	b := cpu.Bandwidth{Quota: limit, Period: 100 * ms}
-	u := &candidate{Group: Group{ID: workload.ID{Path: path}, Disk: b}, m: &memory{}, limit: b, ceiling: math.Inf(1), now: t0}
+	u := &candidate{Group: Group{ID: workload.ID{Path: path}, Disk: b}, m: &memory{}, limit: b, ceiling: math.Inf(1),
+		now: t0}
 	u.Disk.Quota = quota
 	return u
 }
 
-// TestItselfHoldsForItsContainers: where a pod's own limit binds first, what it is raised by counts, and what its containers are
-// raised by within it does not.
+// TestItselfHoldsForItsContainers: where a pod's own limit binds first, what it is raised by counts, and what its
+// containers are raised by within it does not.
 func TestItselfHoldsForItsContainers(t *testing.T) {
 	for itself, want := range map[bool]float64{true: 0.2, false: 0.6} {
-		p := podCandidates{pod: raisedTo("/p", 100*ms, 120*ms), containers: []*candidate{raisedTo("/p/a", 80*ms, 100*ms), raisedTo("/p/b", 80*ms, 120*ms)}, itself: itself}
+		p := podCandidates{pod: raisedTo("/p", 100*ms, 120*ms),
+			containers: []*candidate{raisedTo("/p/a", 80*ms, 100*ms), raisedTo("/p/b", 80*ms, 120*ms)}, itself: itself}
 		p.pod.isPod = true
 		s := NewState(0)
 		s.boundCeilings(Input{Now: t0, Extra: extra(5, 5, 5)}, []podCandidates{p})
@@ -154,8 +170,8 @@ func TestItselfHoldsForItsContainers(t *testing.T) {
 	}
 }
 
-// TestCeilingsWithinBounds: what a refill was handed is held until its period ends, and no longer. Where the kernel takes no
-// quota above the pod's, a container that holds nothing itself is not raised above that.
+// TestCeilingsWithinBounds: what a refill was handed is held until its period ends, and no longer. Where the kernel
+// takes no quota above the pod's, a container that holds nothing itself is not raised above that.
 func TestCeilingsWithinBounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestQuotaBesideExclusiveCPUs: a group with exclusive CPUs has no quota, unless it is paused, another program wrote the quota
-// or the kernel refused that; and without them it has its limit again.
+// TestQuotaBesideExclusiveCPUs: a group with exclusive CPUs has no quota, unless it is paused, another program wrote
+// the quota or the kernel refused that; and without them it has its limit again.
 func TestQuotaBesideExclusiveCPUs(t *testing.T) {
 	const none = cpu.Unlimited
 	for name, c := range map[string]struct {
@@ -44,7 +44,8 @@ func TestQuotaBesideExclusiveCPUs(t *testing.T) {
 
 // TestRangeOfAQuota: the range that is journalled is that of all raises to come, so that it is journalled once.
 func TestRangeOfAQuota(t *testing.T) {
-	for to, most := range map[time.Duration]time.Duration{50 * ms: 150 * ms, 70 * ms: 150 * ms, 150 * ms: 150 * ms, 200 * ms: 200 * ms} {
+	for to, most := range map[time.Duration]time.Duration{50 * ms: 150 * ms, 70 * ms: 150 * ms, 150 * ms: 150 * ms,
+		200 * ms: 200 * ms} {
 		u, out := raisedTo("/a", 50*ms, 50*ms), newOutput()
 		u.Strategy.CFSQuotaBurstPercent = 300
 		out.add(u, plan.Quota, to, KindRaise, "")
@@ -85,7 +86,8 @@ func TestWhatOthersRaisedIsNotTakenBack(t *testing.T) {
 	for _, u := range []*candidate{other, own} {
 		u.Strategy, u.quota = strategy.Strategy{Policy: strategy.Auto, CFSQuotaBurstPercent: 600}, u.Disk.Quota
 	}
-	s.takeBack(Input{Now: t0}, Node{Known: true, CPUs: 4, Capacity: 4, Used: 3, ThresholdPercent: 50}, []*candidate{other, own})
+	s.takeBack(Input{Now: t0}, Node{Known: true, CPUs: 4, Capacity: 4, Used: 3, ThresholdPercent: 50},
+		[]*candidate{other, own})
 	if other.quota != 300*ms || own.quota != 50*ms || own.kind != KindGuard {
 		t.Errorf("another program's quota is %v, ours %v (%s)", other.quota, own.quota, own.kind)
 	}
@@ -101,7 +103,8 @@ func TestRaiseWithinTheBudget(t *testing.T) {
 		out := turn(s, t0.Add(100*ms), func(g *Group) {
 			bounded(g)
 			g.Disk.Burst, g.Strategy.CPUBurstPercent = 0, 0
-			g.Reading.Counters = cpu.Counters{HasUsage: true, Usage: 50 * ms, Periods: 1, Throttled: 1, ThrottledTime: 9 * ms}
+			g.Reading.Counters = cpu.Counters{HasUsage: true, Usage: 50 * ms, Periods: 1, Throttled: 1,
+				ThrottledTime: 9 * ms}
 		})
 		if v := out.Views[0]; plan.Time(v.RequestedQuota) != want {
 			t.Errorf("%v left: %v, want %s (%s)", left, v.RequestedQuota, want, v.Why)

@@ -25,10 +25,13 @@ func TestRoom(t *testing.T) {
 	}{
 		{"handed its quota, all of it may be used", period{handed: q, used: q, edge: -1}, 0, false, 200 * ms},
 		{"a quiet period: what is used counts", period{handed: 300 * ms, used: 20 * ms, edge: -1}, 0, false, 280 * ms},
-		{"what is left survives up to the burst", period{handed: 200 * ms, used: 50 * ms, edge: -1}, q, false, 150 * ms},
-		{"the burst is written too: it is full after", period{handed: 100 * ms, used: 100 * ms, edge: -1}, q, true, 100 * ms},
+		{"what is left survives up to the burst", period{handed: 200 * ms, used: 50 * ms, edge: -1}, q, false,
+			150 * ms},
+		{"the burst is written too: it is full after", period{handed: 100 * ms, used: 100 * ms, edge: -1}, q, true,
+			100 * ms},
 		{"three quotas handed: no room", period{handed: 300 * ms, used: 300 * ms, edge: -1}, 0, false, 0},
-		{"at the edge: all but what two CPUs use meanwhile", period{handed: 200 * ms, used: 200 * ms, edge: 4 * ms}, 0, false, 290 * ms},
+		{"at the edge: all but what two CPUs use meanwhile", period{handed: 200 * ms, used: 200 * ms, edge: 4 * ms}, 0,
+			false, 290 * ms},
 		{"at the edge with a burst", period{handed: 200 * ms, used: 200 * ms, edge: 4 * ms}, 50 * ms, false, 240 * ms},
 		{"too far from the edge", period{handed: 200 * ms, used: 200 * ms, edge: 60 * ms}, 0, false, 100 * ms},
 	} {
@@ -42,7 +45,8 @@ func TestChargeAddsUpWithinAPeriod(t *testing.T) {
 	b := cpu.Bandwidth{Quota: 100 * ms, Period: time.Second}
 	m := &memory{lastWrite: t0.Add(-time.Hour)}
 	m.charge(t0, b, cpu.Bandwidth{Quota: 200 * ms})
-	if got := m.currentPeriod(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}).handed; got != 300*ms {
+	if got := m.currentPeriod(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms,
+		Period: time.Second}).handed; got != 300*ms {
 		t.Errorf("handed %v after a raise to 200ms, want 300ms", got)
 	}
 	m.charge(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}, b)
@@ -147,7 +151,8 @@ func TestOnlyWhatWasTakenIsCharged(t *testing.T) {
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		c.change.Cgroup = r.group.ID
-		r.state.Learn(r.event.At.Add(-ms), []plan.Result{{Change: c.change, Outcome: c.outcome, InForce: c.change.To, At: r.event.At.Add(-ms / 2)}})
+		r.state.Learn(r.event.At.Add(-ms),
+			[]plan.Result{{Change: c.change, Outcome: c.outcome, InForce: c.change.To, At: r.event.At.Add(-ms / 2)}})
 		got := 0
 		for range 3 {
 			for _, in := range r.answer().Intents {

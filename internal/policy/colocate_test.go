@@ -14,7 +14,8 @@ import (
 func TestInForce(t *testing.T) {
 	key := func(path string, knob plan.Knob) plan.Key { return plan.Key{ID: workload.ID{Path: path}, Knob: knob} }
 	var intents []plan.Intent
-	for _, k := range []plan.Key{key("/a", plan.Idle), key("/b", plan.Idle), key("/c", plan.Idle), key("/d", plan.Idle), key("/d", plan.Weight),
+	for _, k := range []plan.Key{key("/a", plan.Idle), key("/b", plan.Idle), key("/c", plan.Idle), key("/d", plan.Idle),
+		key("/d", plan.Weight),
 		key("/e", plan.Slice), key("/f", plan.Quota), key("/g", plan.CPUs)} {
 		intents = append(intents, plan.Intent{Key: k})
 	}

@@ -29,8 +29,10 @@ func TestCut(t *testing.T) {
 		if want := 500 - int64(400*c.part); got.StartupBurstPercent != want {
 			t.Errorf("%s, %v off: cap of a start %d %%, want %d", c.policy, c.part, got.StartupBurstPercent, want)
 		}
-		if a := AskedBurst(s, c.rules); a != c.asked || got.CPUBurstPercent != c.burst || got.CFSQuotaBurstPercent != c.raising {
-			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a, got.CPUBurstPercent,
+		if a := AskedBurst(s, c.rules); a != c.asked || got.CPUBurstPercent != c.burst ||
+			got.CFSQuotaBurstPercent != c.raising {
+			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a,
+				got.CPUBurstPercent,
 				got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)
 		}
 	}

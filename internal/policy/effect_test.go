@@ -13,7 +13,8 @@ import (
 // throttled for 10 ms so far.
 func TestJudgeRefill(t *testing.T) {
 	begun := t0.Add(time.Second)
-	throttle := bandwidth.Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 50 * ms}
+	throttle := bandwidth.Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms},
+		Expires: begun.Add(60 * ms), UseKnown: true, Used: 50 * ms}
 	ahead := throttle
 	ahead.Ahead, ahead.Used, ahead.Left, ahead.Dry = true, 46*ms, 4*ms, begun.Add(4*ms)
 	unknown := throttle
@@ -45,14 +46,15 @@ func TestJudgeRefill(t *testing.T) {
 		"nor does that matter while it lasts":       {unknown, read(0, 0), 59 * ms, Ineffective},
 		"the kernel does not tell the end":          {endless, read(0, 0), 11 * ms, Ineffective},
 		"read late, and nobody knows":               {endless, read(0, 90*ms), 80 * ms, Unneeded},
-		"no usage is counted":                       {throttle, cpu.Counters{ThrottledTime: 10 * ms}, 59 * ms, Ineffective},
-		"ahead, and used":                           {ahead, read(6*ms, 0), 59 * ms, Effective},
-		"ahead, and not used":                       {ahead, read(4*ms, 0), 59 * ms, Unneeded},
-		"ahead, and the job ended":                  {ahead, read(0, 0), 59 * ms, Unneeded},
-		"ahead, read late, not surely used":         {ahead, read(40*ms, 0), 80 * ms, Unneeded},
-		"ahead, read late, surely used":             {ahead, read(50*ms, 0), 80 * ms, Effective},
-		"ahead, with what it had left by time":      {vague, read(8*ms, 0), 59 * ms, Unneeded},
-		"and more than that":                        {vague, read(12*ms, 0), 59 * ms, Effective},
+		"no usage is counted": {throttle, cpu.Counters{ThrottledTime: 10 * ms}, 59 * ms,
+			Ineffective},
+		"ahead, and used":                      {ahead, read(6*ms, 0), 59 * ms, Effective},
+		"ahead, and not used":                  {ahead, read(4*ms, 0), 59 * ms, Unneeded},
+		"ahead, and the job ended":             {ahead, read(0, 0), 59 * ms, Unneeded},
+		"ahead, read late, not surely used":    {ahead, read(40*ms, 0), 80 * ms, Unneeded},
+		"ahead, read late, surely used":        {ahead, read(50*ms, 0), 80 * ms, Effective},
+		"ahead, with what it had left by time": {vague, read(8*ms, 0), 59 * ms, Unneeded},
+		"and more than that":                   {vague, read(12*ms, 0), 59 * ms, Effective},
 	} {
 		r := &Refill{At: begun.Add(ms / 10), For: c.of, Before: read(0, 0), CPUs: 2}
 		got := r.Later(begun.Add(c.at), c.after)
@@ -68,7 +70,8 @@ func TestJudgeRefill(t *testing.T) {
 // TestThrottledAhead: a throttle that begins after a refill that was to prevent it.
 func TestThrottledAhead(t *testing.T) {
 	begun := t0.Add(time.Second)
-	ahead := bandwidth.Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 46 * ms, Left: 4 * ms}
+	ahead := bandwidth.Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms},
+		Expires: begun.Add(60 * ms), UseKnown: true, Used: 46 * ms, Left: 4 * ms}
 	for name, c := range map[string]struct {
 		change func(refill, throttle *bandwidth.Throttle)
 		effect Effect
@@ -145,7 +148,8 @@ func TestTrust(t *testing.T) {
 			}
 		}
 		if got != c.refills || group.News != c.group || node.News != c.node {
-			t.Errorf("%d: %s %s: refilled are %q, group %+v, node %+v; want %q, news %v %v", i, c.of, c.effect, got, group, node, c.refills, c.group, c.node)
+			t.Errorf("%d: %s %s: refilled are %q, group %+v, node %+v; want %q, news %v %v", i, c.of, c.effect, got,
+				group, node, c.refills, c.group, c.node)
 		}
 	}
 }

@@ -61,7 +61,8 @@ func TestShed(t *testing.T) {
 		{"not enough: all", []use{{"", 0.1}, {"", 0.1}}, 0, []int{0, 1}},
 		{"what was taken back a moment ago counts", []use{{"", 0.1}, {"", 1.5}}, 1.1, nil},
 		{"many small ones of one tenant", []use{{"victim", 0.9}, {"a", 0.5}, {"a", 0.5}, {"a", 0.5}}, 0.3, []int{1, 2}},
-		{"until it has less than the other", []use{{"victim", 0.9}, {"a", 0.5}, {"a", 0.6}, {"victim", 0.1}}, 0, []int{2, 0}},
+		{"until it has less than the other", []use{{"victim", 0.9}, {"a", 0.5}, {"a", 0.6}, {"victim", 0.1}}, 0,
+			[]int{2, 0}},
 	} {
 		var raised []excess
 		place := map[*candidate]int{}
@@ -82,7 +83,8 @@ func TestShed(t *testing.T) {
 func TestSharePool(t *testing.T) {
 	of := func(class workload.Class, behind bool, request, used float64) *candidate {
 		m := &memory{}
-		m.history.Add(sample.Usage{From: t0, To: t0.Add(time.Second), Used: time.Duration(used * float64(time.Second))}, time.Minute)
+		m.history.Add(sample.Usage{From: t0, To: t0.Add(time.Second), Used: time.Duration(used * float64(time.Second))},
+			time.Minute)
 		return &candidate{Group: Group{Class: class, Deprioritized: behind, Request: request}, m: m}
 	}
 	n := Node{Known: true, CPUs: 16, Capacity: 16, Used: 10}
@@ -119,7 +121,8 @@ func TestGrantIsWholeWhereThrottlesAreEnded(t *testing.T) {
 		{"refilled, and enduring", true, true, 150 * ms, 100 * ms},
 	} {
 		b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
-		u := &candidate{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0, decision: decision{quota: c.want, kind: KindRaise}}
+		u := &candidate{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0,
+			decision: decision{quota: c.want, kind: KindRaise}}
 		for ago := demandSpan + time.Second; c.enduring && ago >= 0; ago -= b.Period {
 			u.m.throttledPeriods.want(t0.Add(-ago), b.Period)
 		}

@@ -69,8 +69,8 @@ func (r *answered) spells() (group, node int64) {
 	return group, treated + withheld
 }
 
-// TestReceiptsGoOn: after a restart the experiment of the same group with the same settings goes on; with another inode, part
-// or setting it begins anew. The sums of the node go on in any case.
+// TestReceiptsGoOn: after a restart the experiment of the same group with the same settings goes on; with another
+// inode, part or setting it begins anew. The sums of the node go on in any case.
 func TestReceiptsGoOn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -83,7 +83,8 @@ func TestReceiptsGoOn(t *testing.T) {
 		{"another part", func(r *answered) { r.group.Strategy.Receipts = 0.2 }, 0},
 		{"another setting", func(r *answered) { r.group.Strategy.CPUBurstPercent++ }, 0},
 		{"another bound", func(r *answered) { r.extra.PerPod = strategy.Bound{Set: true, CPUs: 2} }, 0},
-		{"another threshold, which is not measured", func(r *answered) { r.group.Strategy.SharePoolThresholdPercent++ }, 3},
+		{"another threshold, which is not measured", func(r *answered) { r.group.Strategy.SharePoolThresholdPercent++ },
+			3},
 		{"another limit", func(r *answered) { r.group.Limit.Quota *= 2 }, 3},
 	} {
 		r := experimented(t)
@@ -95,7 +96,8 @@ func TestReceiptsGoOn(t *testing.T) {
 		if group, node := r.spells(); group != c.want || node != 3 {
 			t.Errorf("%s: %d spells, want %d; %d of the node", c.name, group, c.want, node)
 		}
-		if e := r.experiment(); c.want > 0 && (!e.Since.Equal(since) || e.Aborted != 1) || c.want == 0 && !e.Since.Equal(now) {
+		if e := r.experiment(); c.want > 0 && (!e.Since.Equal(since) || e.Aborted != 1) || c.want == 0 &&
+			!e.Since.Equal(now) {
 			t.Errorf("%s: since %v, %d aborted", c.name, e.Since, e.Aborted)
 		}
 		r.restart(t, now) // and again
@@ -105,8 +107,8 @@ func TestReceiptsGoOn(t *testing.T) {
 	}
 }
 
-// TestReceiptsWait: the experiment of a group whose settings are not known yet waits, over restarts too, and not for ever. It
-// does not wait for a group that a person has taken out of the experiment, nor for one that is gone.
+// TestReceiptsWait: the experiment of a group whose settings are not known yet waits, over restarts too, and not for
+// ever. It does not wait for a group that a person has taken out of the experiment, nor for one that is gone.
 func TestReceiptsWait(t *testing.T) {
 	settings := func(r *answered, p strategy.Policy, part float64) {
 		r.group.Strategy.Policy, r.group.Strategy.Receipts = p, part
@@ -116,8 +118,12 @@ func TestReceiptsWait(t *testing.T) {
 		until func(*answered, time.Time)
 		want  int64
 	}{
-		{"Kubernetes has said nothing", func(r *answered, now time.Time) { settings(r, strategy.None, 0.3); r.turn(now) }, 3},
-		{"nothing of the part either", func(r *answered, now time.Time) { settings(r, strategy.None, 0); r.turn(now) }, 3},
+		{"Kubernetes has said nothing", func(r *answered, now time.Time) {
+			settings(r, strategy.None, 0.3)
+			r.turn(now)
+		}, 3},
+		{"nothing of the part either", func(r *answered, now time.Time) { settings(r, strategy.None, 0); r.turn(now) },
+			3},
 		{"another restart", func(r *answered, now time.Time) {
 			settings(r, strategy.None, 0.3)
 			r.turn(now)
@@ -129,7 +135,10 @@ func TestReceiptsWait(t *testing.T) {
 			r.restart(t, now.Add(unclaimedFor/2))
 			r.turn(now.Add(unclaimedFor + 1))
 		}, 0},
-		{"a person ends it", func(r *answered, now time.Time) { settings(r, strategy.CFSQuotaBurstOnly, 0); r.turn(now) }, 0},
+		{"a person ends it", func(r *answered, now time.Time) {
+			settings(r, strategy.CFSQuotaBurstOnly, 0)
+			r.turn(now)
+		}, 0},
 		{"gone", func(r *answered, now time.Time) {
 			in := r.input(now)
 			in.Pods, in.Gone = nil, append(in.Gone, r.group.ID)
@@ -148,8 +157,8 @@ func TestReceiptsWait(t *testing.T) {
 	}
 }
 
-// TestKeptSettingsAreWhole: each setting that ends an experiment when it changes is kept. A setting that is lost would end all
-// experiments at each restart.
+// TestKeptSettingsAreWhole: each setting that ends an experiment when it changes is kept. A setting that is lost would
+// end all experiments at each restart.
 func TestKeptSettingsAreWhole(t *testing.T) {
 	var s strategy.Strategy
 	fill(reflect.ValueOf(&s).Elem())

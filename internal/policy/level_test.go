@@ -62,15 +62,18 @@ func TestLevelsOfPriority(t *testing.T) {
 			identity: map[string]string{"/lab/batch identity": "-1", "/lab/web identity": "2"},
 		},
 		"the level is where they are siblings, not the leaf": {
-			tree:     forest(map[string]strategy.CPUQOS{"/web/a": online(), "/batch/deep/x": offline(), "/batch/deep/y": offline()}),
+			tree: forest(map[string]strategy.CPUQOS{"/web/a": online(), "/batch/deep/x": offline(),
+				"/batch/deep/y": offline()}),
 			idle:     map[string]string{"/batch idle": "1"},
 			weight:   map[string]string{"/batch weight": "2"},
 			identity: map[string]string{"/batch identity": "-1", "/web identity": "2"},
 		},
 		"the kubelet writes the weight of its QoS groups: what is below is idle": {
-			tree: forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(), "/kubepods/pod2/c": online(),
+			tree: forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(),
+				"/kubepods/pod2/c":            online(),
 				"/kubepods/besteffort/pod3/c": offline(), "/kubepods/besteffort/pod4/c": offline()}),
-			idle:   map[string]string{"/kubepods/besteffort weight": "2", "/kubepods/besteffort/pod3 idle": "1", "/kubepods/besteffort/pod4 idle": "1"},
+			idle: map[string]string{"/kubepods/besteffort weight": "2", "/kubepods/besteffort/pod3 idle": "1",
+				"/kubepods/besteffort/pod4 idle": "1"},
 			weight: map[string]string{"/kubepods/besteffort weight": "2"},
 			identity: map[string]string{"/kubepods/besteffort identity": "-1", "/kubepods/burstable identity": "2",
 				"/kubepods/pod2 identity": "2"},
@@ -91,35 +94,47 @@ func TestLevelsOfPriority(t *testing.T) {
 			identity: map[string]string{"/kubepods/besteffort identity": "-1"},
 		},
 		"a neutral pod among offline ones keeps its place": {
-			tree: forest(map[string]strategy.CPUQOS{"/kubepods/besteffort/pod3/c": offline(), "/kubepods/besteffort/pod4/c": neutral}),
-			idle: map[string]string{"/kubepods/besteffort/pod3 idle": "1"}, weight: map[string]string{"/kubepods/besteffort/pod3 weight": "2"},
+			tree: forest(map[string]strategy.CPUQOS{"/kubepods/besteffort/pod3/c": offline(),
+				"/kubepods/besteffort/pod4/c": neutral}),
+			idle:     map[string]string{"/kubepods/besteffort/pod3 idle": "1"},
+			weight:   map[string]string{"/kubepods/besteffort/pod3 weight": "2"},
 			identity: map[string]string{"/kubepods/besteffort/pod3 identity": "-1"},
 		},
 		"somebody unknown in the group keeps his place": {
-			tree: forest(map[string]strategy.CPUQOS{"/system.slice/batch.service": offline()}, "/system.slice"),
-			idle: map[string]string{"/system.slice/batch.service idle": "1"}, weight: map[string]string{"/system.slice/batch.service weight": "2"},
+			tree:     forest(map[string]strategy.CPUQOS{"/system.slice/batch.service": offline()}, "/system.slice"),
+			idle:     map[string]string{"/system.slice/batch.service idle": "1"},
+			weight:   map[string]string{"/system.slice/batch.service weight": "2"},
 			identity: map[string]string{"/system.slice/batch.service identity": "-1"},
 		},
 		"an offline pod among online ones is exposed to those elsewhere": {
-			tree: forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(), "/kubepods/burstable/pod2/c": offline(),
-				"/kubepods/pod3/c": online()}),
-			idle: map[string]string{"/kubepods/burstable/pod2 weight": "2"}, weight: map[string]string{"/kubepods/burstable/pod2 weight": "2"},
-			identity: map[string]string{"/kubepods/burstable/pod1 identity": "2", "/kubepods/burstable/pod2 identity": "-1", "/kubepods/pod3 identity": "2"},
-			exposed:  []string{"/kubepods/burstable/pod2"},
+			tree: forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(),
+				"/kubepods/burstable/pod2/c": offline(),
+				"/kubepods/pod3/c":           online()}),
+			idle:   map[string]string{"/kubepods/burstable/pod2 weight": "2"},
+			weight: map[string]string{"/kubepods/burstable/pod2 weight": "2"},
+			identity: map[string]string{"/kubepods/burstable/pod1 identity": "2",
+				"/kubepods/burstable/pod2 identity": "-1", "/kubepods/pod3 identity": "2"},
+			exposed: []string{"/kubepods/burstable/pod2"},
 		},
 		"an offline pod that systemd makes way for": {
-			tree: forest(map[string]strategy.CPUQOS{"/kubepods.slice/kubepods-pod1.slice/c": online(), "/kubepods.slice/kubepods-pod2.slice/c": offline()}),
-			idle: map[string]string{"/kubepods.slice/kubepods-pod2.slice idle": "1"}, weight: map[string]string{"/kubepods.slice/kubepods-pod2.slice weight": "2"},
-			identity: map[string]string{"/kubepods.slice/kubepods-pod1.slice identity": "2", "/kubepods.slice/kubepods-pod2.slice identity": "-1"},
+			tree: forest(map[string]strategy.CPUQOS{"/kubepods.slice/kubepods-pod1.slice/c": online(),
+				"/kubepods.slice/kubepods-pod2.slice/c": offline()}),
+			idle:   map[string]string{"/kubepods.slice/kubepods-pod2.slice idle": "1"},
+			weight: map[string]string{"/kubepods.slice/kubepods-pod2.slice weight": "2"},
+			identity: map[string]string{"/kubepods.slice/kubepods-pod1.slice identity": "2",
+				"/kubepods.slice/kubepods-pod2.slice identity": "-1"},
 		},
 		"offline pods that can be resized, among themselves": {
-			tree:     forest(map[string]strategy.CPUQOS{"/root/kubepods/burstable/pod1/c": offline(), "/root/kubepods/pod2/c": offline(), "/root/kubepods/pod3/c": online()}),
-			idle:     map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
-			weight:   map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
-			identity: map[string]string{"/root/kubepods/burstable identity": "-1", "/root/kubepods/pod2 identity": "-1", "/root/kubepods/pod3 identity": "2"},
+			tree: forest(map[string]strategy.CPUQOS{"/root/kubepods/burstable/pod1/c": offline(),
+				"/root/kubepods/pod2/c": offline(), "/root/kubepods/pod3/c": online()}),
+			idle:   map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
+			weight: map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
+			identity: map[string]string{"/root/kubepods/burstable identity": "-1", "/root/kubepods/pod2 identity": "-1",
+				"/root/kubepods/pod3 identity": "2"},
 		},
 		"who expels, and who does not": {
-			tree:     forest(map[string]strategy.CPUQOS{"/lab/web": {Enable: true, GroupIdentity: 2, CoreExpeller: true}, "/lab/api": online()}),
+			tree: forest(map[string]strategy.CPUQOS{"/lab/web": {Enable: true, GroupIdentity: 2,
+				CoreExpeller: true}, "/lab/api": online()}),
 			idle:     map[string]string{},
 			weight:   map[string]string{},
 			identity: map[string]string{"/lab/api identity": "2", "/lab/web identity": "2"},
@@ -169,17 +184,21 @@ func TestChoose(t *testing.T) {
 // TestGateOfIdentity: the machine's switch of Group Identity is on while somebody has one, and is no sign that anybody
 // yields.
 func TestGateOfIdentity(t *testing.T) {
-	root, levels := workload.ID{Path: "/", Inode: 1}, Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))
+	root, levels := workload.ID{Path: "/",
+		Inode: 1}, Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))
 	for name, c := range map[string]struct {
 		mechanism strategy.Mechanism
 		m         Machine
 		levels    []Level
 		want      string
 	}{
-		"used":                   {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root}, levels, "/ 1"},
-		"there is no switch":     {strategy.MechanismGroupIdentity, Machine{Identity: true}, levels, ""},
-		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root}, nil, ""},
-		"another mechanism":      {strategy.MechanismIdle, Machine{Identity: true, Idle: true, IdentitySysctl: root}, levels, ""},
+		"used": {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root},
+			levels, "/ 1"},
+		"there is no switch": {strategy.MechanismGroupIdentity, Machine{Identity: true}, levels, ""},
+		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root}, nil,
+			""},
+		"another mechanism": {strategy.MechanismIdle, Machine{Identity: true, Idle: true, IdentitySysctl: root},
+			levels, ""},
 	} {
 		intents := Colocate(c.mechanism, 0, c.levels, c.m)
 		got := ""

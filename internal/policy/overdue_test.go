@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// TestOverdueLowering: a lowering that may not be written now waits for patience, and a period longer where the period is
-// known. Then it is written, without a burst that a period with two writes would grant, and charged to the budget.
+// TestOverdueLowering: a lowering that may not be written now waits for patience, and a period longer where the period
+// is known. Then it is written, without a burst that a period with two writes would grant, and charged to the budget.
 func TestOverdueLowering(t *testing.T) {
 	const capacity = 10 * time.Second
 	for _, c := range []struct {

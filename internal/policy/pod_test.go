@@ -37,19 +37,25 @@ func TestStrategyOfAPod(t *testing.T) {
 	}
 }
 
-// TestPodFollows: a pod has its own quota and what its containers have above theirs, but for what others wrote there. One
-// that is raised itself has at least what each container has where the kernel wants that, up to its cap.
+// TestPodFollows: a pod has its own quota and what its containers have above theirs, but for what others wrote there.
+// One that is raised itself has at least what each container has where the kernel wants that, up to its cap.
 func TestPodFollows(t *testing.T) {
 	auto := strategy.Strategy{Policy: strategy.Auto, CFSQuotaBurstPercent: 150}
 	for name, c := range map[string]struct {
 		change func(p *podCandidates, in *Input)
 		want   time.Duration
 	}{
-		"two raises":                  {func(*podCandidates, *Input) {}, 190 * ms},
-		"one is another program's":    {func(p *podCandidates, _ *Input) { p.containers[0].QuotaBlocked = plan.Foreign }, 140 * ms},
-		"and so is the pod's":         {func(p *podCandidates, _ *Input) { p.pod.QuotaBlocked = plan.Foreign }, 100 * ms},
-		"no limit":                    {func(p *podCandidates, _ *Input) { p.pod.limit.Quota, p.pod.Disk.Quota = cpu.Unlimited, cpu.Unlimited }, cpu.Unlimited},
-		"a container without a quota": {func(p *podCandidates, _ *Input) { p.containers[0].quota = cpu.Unlimited }, cpu.Unlimited},
+		"two raises": {func(*podCandidates, *Input) {}, 190 * ms},
+		"one is another program's": {func(p *podCandidates, _ *Input) {
+			p.containers[0].QuotaBlocked = plan.Foreign
+		}, 140 * ms},
+		"and so is the pod's": {func(p *podCandidates, _ *Input) { p.pod.QuotaBlocked = plan.Foreign },
+			100 * ms},
+		"no limit": {func(p *podCandidates, _ *Input) {
+			p.pod.limit.Quota, p.pod.Disk.Quota = cpu.Unlimited, cpu.Unlimited
+		}, cpu.Unlimited},
+		"a container without a quota": {func(p *podCandidates, _ *Input) { p.containers[0].quota = cpu.Unlimited },
+			cpu.Unlimited},
 		"which the kernel refused": {func(p *podCandidates, _ *Input) {
 			p.containers[0].quota, p.pod.QuotaBlocked = cpu.Unlimited, plan.Waiting
 		}, 140 * ms},
@@ -64,7 +70,8 @@ func TestPodFollows(t *testing.T) {
 			p.itself, in.Rules.Nested, p.pod.quota = true, true, 130*ms
 		}, 130 * ms},
 	} {
-		p := podCandidates{pod: raisedTo("/p", 100*ms, 100*ms), containers: []*candidate{raisedTo("/p/a", 60*ms, 60*ms), raisedTo("/p/b", 40*ms, 40*ms)}}
+		p := podCandidates{pod: raisedTo("/p", 100*ms, 100*ms),
+			containers: []*candidate{raisedTo("/p/a", 60*ms, 60*ms), raisedTo("/p/b", 40*ms, 40*ms)}}
 		p.pod.Strategy, p.pod.quota = auto, 100*ms
 		p.containers[0].quota, p.containers[1].quota = 110*ms, 80*ms
 		in := Input{Now: t0}

@@ -35,16 +35,20 @@ func newAnswered(p strategy.Policy) *answered {
 		state: NewState(0),
 		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Limit: b, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
-		node:  Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
-		event: bandwidth.Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Snap: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
+		node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
+		event: bandwidth.Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Snap: 50 * ms,
+			Expires: t0.Add(time.Second + 60*ms)},
 	}
 	r.state.Decide(r.input(t0))
-	r.group.Reading = sample.Reading{At: r.event.At, Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
+	r.group.Reading = sample.Reading{At: r.event.At,
+		Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
 	return r
 }
 
 func (r *answered) input(now time.Time) Input {
-	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Subscribed: true, Extra: r.extra, Pods: []Pod{{Ceiling: math.Inf(1), Namespace: r.namespace, Containers: []Group{r.group}}}}
+	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true},
+		Subscribed: true, Extra: r.extra, Pods: []Pod{{Ceiling: math.Inf(1), Namespace: r.namespace,
+			Containers: []Group{r.group}}}}
 }
 
 // leave has a tenant so many writes left, at the time of the event.
@@ -65,7 +69,8 @@ func (r *answered) answer() Output {
 
 // result is what became of one intent.
 func result(in plan.Intent, o plan.Outcome, at time.Time) []plan.Result {
-	return []plan.Result{{Change: plan.Change{Cgroup: in.ID, Knob: in.Knob, From: in.Value, To: in.Value, Refill: in.Refill}, Outcome: o, InForce: in.Value, At: at}}
+	return []plan.Result{{Change: plan.Change{Cgroup: in.ID, Knob: in.Knob, From: in.Value, To: in.Value,
+		Refill: in.Refill}, Outcome: o, InForce: in.Value, At: at}}
 }
 
 // TestAnswerThrottles: what is refilled, and why not.
@@ -81,22 +86,31 @@ func TestAnswerThrottles(t *testing.T) {
 		{"nothing is asked for", strategy.None, func(*answered) {}, "policy none"},
 		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, "class BE"},
 		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = "it is paused" }, "it is paused"},
-		{"another program's quota", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Foreign }, "another program"},
-		{"another program's burst", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Foreign }, "another program"},
-		{"suppressed work", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Suppressed }, "another program"},
-		{"a burst that was refused", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Waiting }, "refused write"},
+		{"another program's quota", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Foreign },
+			"another program"},
+		{"another program's burst", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Foreign },
+			"another program"},
+		{"suppressed work", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Suppressed },
+			"another program"},
+		{"a burst that was refused", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Waiting },
+			"refused write"},
 		{"a quota that was refused", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Waiting }, ""},
 		{"more used than the cap", strategy.Auto, func(r *answered) {
 			r.event.UseKnown, r.event.Used = true, 150*ms
 		}, "the cap"},
 		{"nothing may be written", strategy.Auto, func(r *answered) { r.held = true }, "held"},
 		{"no task yet", strategy.Auto, func(r *answered) { r.group.Ready = false }, "just being set"},
-		{"a resize is under way", strategy.Auto, func(r *answered) { r.event.Bandwidth.Quota = 40 * ms }, "just being set"},
-		{"the period ends anyway", strategy.Auto, func(r *answered) { r.event.Expires = r.event.At.Add(ms) }, "its period ends"},
+		{"a resize is under way", strategy.Auto, func(r *answered) { r.event.Bandwidth.Quota = 40 * ms },
+			"just being set"},
+		{"the period ends anyway", strategy.Auto, func(r *answered) { r.event.Expires = r.event.At.Add(ms) },
+			"its period ends"},
 		{"it is foreseen", strategy.Auto, func(r *answered) { r.event.Ahead = true }, ""},
-		{"the cap leaves no room", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
-		{"the load line leaves no room", strategy.Auto, func(r *answered) { r.cut = 0.75 }, "the cap of 75ms a period (cut by loadLinePercent) is reached"},
-		{"the cap leaves room for one", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
+		{"the cap leaves no room", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 199 },
+			"the cap"},
+		{"the load line leaves no room", strategy.Auto, func(r *answered) { r.cut = 0.75 },
+			"the cap of 75ms a period (cut by loadLinePercent) is reached"},
+		{"the cap leaves room for one", strategy.Auto,
+			func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
 		{"a raised quota leaves no room", strategy.Auto, func(r *answered) {
 			r.group.Disk.Quota, r.event.Bandwidth.Quota = 120*ms, 120*ms
 		}, "the cap"},
@@ -107,19 +121,25 @@ func TestAnswerThrottles(t *testing.T) {
 		{"no budget", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
 		{"nor one by what the load line makes of the cap", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPeriodSeconds = 1
-			r.group.Reading = sample.Reading{At: r.event.At.Add(-ms), Counters: cpu.Counters{HasUsage: true, Usage: 5 * time.Second}}
+			r.group.Reading = sample.Reading{At: r.event.At.Add(-ms),
+				Counters: cpu.Counters{HasUsage: true, Usage: 5 * time.Second}}
 			r.state.Decide(r.input(r.event.At.Add(-ms)))
 			r.cut = 0.1
 			r.group.Reading.At = r.event.At
 		}, "budget"},
-		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 5 }, "use is above the threshold"},
-		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.59 }, "no headroom"},
-		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Known = false }, "not measured yet"},
+		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 5 },
+			"use is above the threshold"},
+		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.59 },
+			"no headroom"},
+		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Known = false },
+			"not measured yet"},
 		{"the node is full, but it has saved", strategy.Auto, func(r *answered) { r.node.Used = 5 }, ""},
 		{"it has saved less than a quota", strategy.Auto, func(r *answered) {
 			r.node.Used, r.group.Reading.Counters.Usage = 5, 460*ms
 		}, "use is above the threshold"},
-		{"no burst is asked for", strategy.Auto, func(r *answered) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "use is above the threshold"},
+		{"no burst is asked for", strategy.Auto, func(r *answered) {
+			r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0
+		}, "use is above the threshold"},
 		{"no writes left", strategy.Auto, func(r *answered) { r.leave(0, "/a", tenant.Ordinary) }, "too many writes"},
 		{"one write left", strategy.Auto, func(r *answered) { r.leave(1, "/a", tenant.Ordinary) }, ""},
 		{"none for a limit that is too low", strategy.Auto, func(r *answered) {
@@ -127,20 +147,32 @@ func TestAnswerThrottles(t *testing.T) {
 			r.state.groups[r.group.ID].throttledPeriods.until = r.event.At.Add(time.Minute)
 		}, "too many writes"},
 		{"others have used up theirs", strategy.Auto, func(r *answered) { r.leave(0, "/b", tenant.Ordinary) }, ""},
-		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.leave(0, "/a", tenant.Ordinary); r.group.Starting = true }, ""},
-		{"nor any for starts", strategy.Auto, func(r *answered) { r.leave(0, "/a", tenant.Start); r.group.Starting = true }, "too many writes"},
-		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "use is above the threshold"},
-		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "above 90 % of the threshold"},
-		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true }, ""},
-		{"and that up to the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
-		{"a start has the cap of other times", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, "the cap"},
+		{"no writes left, but it starts", strategy.Auto,
+			func(r *answered) { r.leave(0, "/a", tenant.Ordinary); r.group.Starting = true }, ""},
+		{"nor any for starts", strategy.Auto, func(r *answered) {
+			r.leave(0, "/a", tenant.Start)
+			r.group.Starting = true
+		}, "too many writes"},
+		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly,
+			func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "use is above the threshold"},
+		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 },
+			"above 90 % of the threshold"},
+		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true },
+			""},
+		{"and that up to the threshold", strategy.CFSQuotaBurstOnly,
+			func(r *answered) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
+		{"a start has the cap of other times", strategy.Auto,
+			func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, "the cap"},
 		{"or one of its own", strategy.Auto, func(r *answered) {
-			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 1000, true
+			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting =
+				199, 1000, true
 		}, ""},
 		{"which leaves no room", strategy.Auto, func(r *answered) {
-			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 199, true
+			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting =
+				199, 199, true
 		}, "the cap"},
-		{"and is never less than that of other times", strategy.Auto, func(r *answered) { r.group.Strategy.StartupBurstPercent, r.group.Starting = 100, true }, ""},
+		{"and is never less than that of other times", strategy.Auto,
+			func(r *answered) { r.group.Strategy.StartupBurstPercent, r.group.Starting = 100, true }, ""},
 	} {
 		r := newAnswered(c.policy)
 		c.change(r)
@@ -148,14 +180,16 @@ func TestAnswerThrottles(t *testing.T) {
 		if got := out.Views[0].Why; c.why != "" && (len(out.Intents) > 0 || !strings.Contains(got, c.why)) {
 			t.Errorf("%s: changes %v, %q; want %q", c.name, out.Intents, got, c.why)
 		}
-		if atCap := out.Views[0].AtCap; atCap > 0 != strings.HasPrefix(c.why, "the cap") || atCap > 0 && atCap != 60*ms {
+		if atCap := out.Views[0].AtCap; atCap > 0 != strings.HasPrefix(c.why, "the cap") || atCap > 0 &&
+			atCap != 60*ms {
 			t.Errorf("%s: at the cap for %v", c.name, atCap)
 		}
 		if c.why != "" {
 			continue
 		}
 		burst := plan.Time(r.group.Disk.Burst)
-		if len(out.Intents) != 1 || out.Kinds[KindRefill] != 1 || !out.Intents[0].Refill || out.Intents[0].Knob != plan.Burst ||
+		if len(out.Intents) != 1 || out.Kinds[KindRefill] != 1 || !out.Intents[0].Refill ||
+			out.Intents[0].Knob != plan.Burst ||
 			out.Intents[0].Value != burst {
 			t.Errorf("%s: %+v, %s", c.name, out.Intents, out.Views[0].Why)
 		}
@@ -175,7 +209,8 @@ func TestAheadWaits(t *testing.T) {
 		{"throttled", func(r *answered) { r.event.Ahead = false }, false},
 		{"a buffer", func(r *answered) { r.group.Disk.Burst, r.event.Bandwidth.Burst = 10*ms, 10*ms }, false},
 		{"never at the cap", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = time.Time{} }, false},
-		{"nor of late", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = r.event.At.Add(-capMemory) }, false},
+		{"nor of late", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = r.event.At.Add(-capMemory) },
+			false},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.event.Ahead, r.event.Dry = true, r.event.At.Add(6*ms)
@@ -201,8 +236,10 @@ func TestNeedsNoEvent(t *testing.T) {
 		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, false},
 		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 4.01 }, true},
 		{"the node is full, but it has saved", strategy.Auto, func(r *answered) { r.node.Used = 4.01 }, false},
-		{"the node is full, and it starts", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 4.01, true }, false},
-		{"it starts, and is held", strategy.CFSQuotaBurstOnly, func(r *answered) { r.group.Paused, r.group.Starting = "it is paused", true }, true},
+		{"the node is full, and it starts", strategy.CFSQuotaBurstOnly,
+			func(r *answered) { r.node.Used, r.group.Starting = 4.01, true }, false},
+		{"it starts, and is held", strategy.CFSQuotaBurstOnly,
+			func(r *answered) { r.group.Paused, r.group.Starting = "it is paused", true }, true},
 	} {
 		r := newAnswered(c.policy)
 		c.change(r)

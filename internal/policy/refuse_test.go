@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestRefuse: of a tenant's throttles in one batch so many are let through as it has writes for, the others are booked, and
-// those that are throttled all the time send no events for a while. Another tenant's are let through.
+// TestRefuse: of a tenant's throttles in one batch so many are let through as it has writes for, the others are booked,
+// and those that are throttled all the time send no events for a while. Another tenant's are let through.
 func TestRefuse(t *testing.T) {
 	s, now := NewState(0), time.Unix(1000, 0)
 	const groups = 1000

@@ -43,11 +43,16 @@ func TestStartsCostNoRaises(t *testing.T) {
 		{"by the start", 4.05, 100 * ms, goesOn, false},
 		{"for longer", 4.05, 3 * time.Second, goesOn, false},
 		{"by others", 5.6, 100 * ms, goesOn, true},
-		{"it is ready", 4.05, 100 * ms, func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false }, false},
-		{"it has been ready for a while", 4.05, 2 * time.Second, func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false }, true},
+		{"it is ready", 4.05, 100 * ms, func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false },
+			false},
+		{"it has been ready for a while", 4.05, 2 * time.Second,
+			func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false }, true},
 		{"it uses nothing any more", 4.05, time.Second, func(*Group, time.Duration) {}, true},
 		{"it is not looked at", 4.05, time.Second, func(g *Group, _ time.Duration) { g.Looked = false }, true},
-		{"it has no limit", 4.05, 100 * ms, func(g *Group, after time.Duration) { goesOn(g, after); g.Disk.Quota = cpu.Unlimited }, true},
+		{"it has no limit", 4.05, 100 * ms, func(g *Group, after time.Duration) {
+			goesOn(g, after)
+			g.Disk.Quota = cpu.Unlimited
+		}, true},
 	} {
 		r, raised := beside(t)
 		guarded := false
@@ -80,7 +85,8 @@ func TestStartsDoNotCountInWhatIsShed(t *testing.T) {
 	}
 	s, units := NewState(0), []*candidate{raised(), raised()}
 	s.pool.starts = 1.5
-	s.guard(Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50, Used: 5.6}}, units, newOutput())
+	s.guard(Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50, Used: 5.6}}, units,
+		newOutput())
 	if units[0].kind != KindGuard || units[1].kind == KindGuard {
 		t.Errorf("%+v, %+v: want half a CPU taken back, of the first", units[0].decision, units[1].decision)
 	}
@@ -102,8 +108,10 @@ func TestStartInAPodCountsOnce(t *testing.T) {
 		want float64
 	}{
 		{"no pod", podCandidates{containers: []*candidate{of(50*ms, time.Second), of(50*ms, 600*ms)}}, 0.6},
-		{"the same limit", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(50*ms, time.Second)}}, 0.5},
-		{"a limit of the pod alone", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(cpu.Unlimited, time.Second)}}, 0.5},
+		{"the same limit", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(50*ms, time.Second)}},
+			0.5},
+		{"a limit of the pod alone", podCandidates{pod: of(50*ms, time.Second),
+			containers: []*candidate{of(cpu.Unlimited, time.Second)}}, 0.5},
 	} {
 		if got := poolOf([]podCandidates{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v CPUs, want %v", c.name, got, c.want)

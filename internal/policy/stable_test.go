@@ -21,7 +21,8 @@ func turn(s *State, now time.Time, change func(*Group)) Output {
 	if change != nil {
 		change(&g)
 	}
-	return s.Decide(Input{Now: now, Rules: Rules{Burst: true}, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 100},
+	return s.Decide(Input{Now: now, Rules: Rules{Burst: true},
+		Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 100},
 		Pods: []Pod{{Ceiling: 8, Containers: []Group{g}}}})
 }
 
@@ -34,7 +35,8 @@ func TestStable(t *testing.T) {
 		"all is as it shall be": {nil, true},
 		"a burst is missing":    {func(g *Group) { g.Disk.Burst = 0 }, false},
 		"it is not ready":       {func(g *Group) { g.Disk.Burst, g.Ready = 0, false }, false},
-		"throttled":             {func(g *Group) { g.Reading.Counters.Periods, g.Reading.Counters.Throttled = 1, 1 }, false},
+		"throttled": {func(g *Group) { g.Reading.Counters.Periods, g.Reading.Counters.Throttled = 1, 1 },
+			false},
 	} {
 		s := NewState(0)
 		turn(s, t0, nil)
@@ -119,8 +121,10 @@ func TestGains(t *testing.T) {
 		{50 * ms, 99 * ms, false}, // it is not known well enough where the edge is
 		{ms, ms, false},           // what the CPUs use meanwhile is more than may be granted
 	} {
-		limit, twice := cpu.Bandwidth{Quota: c.limit, Period: 100 * ms}, cpu.Bandwidth{Quota: 2 * c.limit, Period: 100 * ms}
-		u := &candidate{Group: Group{Disk: twice, Strategy: strategy.Default()}, m: &memory{}, limit: limit, ceiling: 8, cpus: 2}
+		limit, twice := cpu.Bandwidth{Quota: c.limit, Period: 100 * ms}, cpu.Bandwidth{Quota: 2 * c.limit,
+			Period: 100 * ms}
+		u := &candidate{Group: Group{Disk: twice, Strategy: strategy.Default()}, m: &memory{}, limit: limit, ceiling: 8,
+			cpus: 2}
 		u.decision = decision{quota: u.cap()}
 		if got := u.gains(period{handed: 3 * c.limit, used: 3 * c.limit, edge: -1}, c.width); got != c.want {
 			t.Errorf("limit %v, edge known to %v: gains %v, want %v", c.limit, c.width, got, c.want)

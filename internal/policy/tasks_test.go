@@ -10,8 +10,9 @@ import (
 )
 
 func TestSlicesOfLevels(t *testing.T) {
-	levels := Levels(forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(), "/kubepods/besteffort/pod2/c": offline(),
-		"/lab/web": online(), "/lab/other": {}}))
+	levels := Levels(forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(),
+		"/kubepods/besteffort/pod2/c": offline(),
+		"/lab/web":                    online(), "/lab/other": {}}))
 	can := Machine{Idle: true, Slice: true, LeastWeight: 2}
 	for _, c := range []struct {
 		mechanism strategy.Mechanism
@@ -19,12 +20,16 @@ func TestSlicesOfLevels(t *testing.T) {
 		machine   Machine
 		want      map[string]string
 	}{
-		{strategy.MechanismSlice, 0, can, map[string]string{"/kubepods/burstable slice": "100µs", "/lab/web slice": "100µs"}},
-		{strategy.MechanismSlice, 3 * time.Millisecond, can, map[string]string{"/kubepods/burstable slice": "3ms", "/lab/web slice": "3ms"}},
+		{strategy.MechanismSlice, 0, can, map[string]string{"/kubepods/burstable slice": "100µs",
+			"/lab/web slice": "100µs"}},
+		{strategy.MechanismSlice, 3 * time.Millisecond, can,
+			map[string]string{"/kubepods/burstable slice": "3ms", "/lab/web slice": "3ms"}},
 		{strategy.MechanismWeight, 3 * time.Millisecond, can, map[string]string{"/kubepods/besteffort weight": "2",
 			"/kubepods/burstable slice": "3ms", "/lab/web slice": "3ms"}},
-		{strategy.MechanismWeight, 3 * time.Millisecond, Machine{LeastWeight: 2}, map[string]string{"/kubepods/besteffort weight": "2"}},
-		{strategy.MechanismSchedExt, 3 * time.Millisecond, can, map[string]string{"/kubepods/besteffort weight": "2", "/kubepods/besteffort/pod2 idle": "1"}},
+		{strategy.MechanismWeight, 3 * time.Millisecond, Machine{LeastWeight: 2},
+			map[string]string{"/kubepods/besteffort weight": "2"}},
+		{strategy.MechanismSchedExt, 3 * time.Millisecond, can,
+			map[string]string{"/kubepods/besteffort weight": "2", "/kubepods/besteffort/pod2 idle": "1"}},
 		{strategy.MechanismNone, 3 * time.Millisecond, can, map[string]string{}},
 	} {
 		if diff := cmp.Diff(c.want, valuesOf(Colocate(c.mechanism, c.slice, levels, c.machine))); diff != "" {
@@ -42,7 +47,8 @@ func TestNoSlices(t *testing.T) {
 		machine   Machine
 		want      string
 	}{
-		{strategy.MechanismWeight, 3 * time.Millisecond, cannot, "a slice of 3ms is asked for and not set: without CAP_SYS_NICE"},
+		{strategy.MechanismWeight, 3 * time.Millisecond, cannot,
+			"a slice of 3ms is asked for and not set: without CAP_SYS_NICE"},
 		{strategy.MechanismWeight, 0, cannot, ""},
 		{strategy.MechanismWeight, 3 * time.Millisecond, Machine{Slice: true}, ""},
 		{strategy.MechanismSchedExt, 3 * time.Millisecond, cannot, ""},
@@ -55,7 +61,8 @@ func TestNoSlices(t *testing.T) {
 
 // TestCoreScheduling: offline tasks have the one cookie, stand back as without it, and never beside Group Identity.
 func TestCoreScheduling(t *testing.T) {
-	levels := Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline(), "/kubepods/besteffort/pod2/c": offline()}))
+	levels := Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline(),
+		"/kubepods/besteffort/pod2/c": offline()}))
 	m := Machine{Idle: true, CoreSched: true, Cookie: "4711", LeastWeight: 2}
 	want := map[string]string{"/lab/batch idle": "1", "/lab/batch cookie": "4711", "/kubepods/besteffort weight": "2",
 		"/kubepods/besteffort cookie": "4711", "/kubepods/besteffort/pod2 idle": "1"}

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestRoomIsSharedByNamespaces: below 90 % of the threshold of 4 CPUs a refill of 0.05 is made for whoever is first. From there
-// to the threshold for those that have less above their limits than an equal part.
+// TestRoomIsSharedByNamespaces: below 90 % of the threshold of 4 CPUs a refill of 0.05 is made for whoever is first.
+// From there to the threshold for those that have less above their limits than an equal part.
 func TestRoomIsSharedByNamespaces(t *testing.T) {
 	full := map[string]float64{"attacker": 1.2}
 	for _, c := range []struct {
@@ -31,7 +31,8 @@ func TestRoomIsSharedByNamespaces(t *testing.T) {
 		{"granted to another, who does not use it", 3.5, map[string]float64{"attacker": 5}, 0, false, true},
 		{"it has its part itself", 3.59, map[string]float64{"attacker": 0.6, "web": 0.6}, 1.2, false, false},
 		{"two others", 3.59, map[string]float64{"attacker": 0.6, "web": 0.3, "third": 0.5}, 1.4, false, true},
-		{"and its part is smaller then", 3.59, map[string]float64{"attacker": 0.6, "web": 0.45, "third": 0.5}, 1.4, false, false},
+		{"and its part is smaller then", 3.59, map[string]float64{"attacker": 0.6, "web": 0.45, "third": 0.5}, 1.4,
+			false, false},
 		{"nobody may have anything", 3.8, map[string]float64{"attacker": 0.1}, 0.1, false, false},
 		{"a start that is alone", 3.8, nil, 0, true, true},
 		{"a start within its part", 3.8, full, 1.2, true, true},
@@ -51,8 +52,8 @@ func TestRoomIsSharedByNamespaces(t *testing.T) {
 	}
 }
 
-// TestPendingRefillsCountForTheirNamespace: of 0.61 CPUs above limits each of two namespaces has 0.305. Where refills of 0.3 of
-// a namespace do not yet show in the node's use, it has its part, and the other one has not.
+// TestPendingRefillsCountForTheirNamespace: of 0.61 CPUs above limits each of two namespaces has 0.305. Where refills
+// of 0.3 of a namespace do not yet show in the node's use, it has its part, and the other one has not.
 func TestPendingRefillsCountForTheirNamespace(t *testing.T) {
 	for of, want := range map[string]bool{"web": false, "attacker": true} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
@@ -67,8 +68,8 @@ func TestPendingRefillsCountForTheirNamespace(t *testing.T) {
 	}
 }
 
-// TestQuietWhenWritesAreSpent: where a tenant's share is used up, its groups that are throttled all the time send no events for
-// a while; those that seldom are do, and another tenant's do.
+// TestQuietWhenWritesAreSpent: where a tenant's share is used up, its groups that are throttled all the time send no
+// events for a while; those that seldom are do, and another tenant's do.
 func TestQuietWhenWritesAreSpent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -82,7 +83,8 @@ func TestQuietWhenWritesAreSpent(t *testing.T) {
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		if m := r.state.groups[r.group.ID]; c.lasting {
-			m.throttledPeriods.recent = [lastingHits]time.Time{r.event.At.Add(-200 * ms), r.event.At.Add(-100 * ms), r.event.At}
+			m.throttledPeriods.recent = [lastingHits]time.Time{r.event.At.Add(-200 * ms), r.event.At.Add(-100 * ms),
+				r.event.At}
 		}
 		r.leave(0, c.spends, tenant.Ordinary)
 		v := r.answer().Views[0]
@@ -122,9 +124,10 @@ func TestRefusalsArePaid(t *testing.T) {
 func TestOwner(t *testing.T) {
 	one := []Group{{ID: workload.ID{Path: "/pod/c"}}}
 	for want, p := range map[tenant.Owner]Pod{
-		{Pod: "/pod", Namespace: "web"}: {Group: Group{ID: workload.ID{Path: "/pod"}}, Namespace: "web", Containers: one},
-		{Pod: "/pod"}:                   {Group: Group{ID: workload.ID{Path: "/pod"}}, Containers: one},
-		{Pod: "/pod/c"}:                 {Containers: one},
+		{Pod: "/pod", Namespace: "web"}: {Group: Group{ID: workload.ID{Path: "/pod"}}, Namespace: "web",
+			Containers: one},
+		{Pod: "/pod"}:   {Group: Group{ID: workload.ID{Path: "/pod"}}, Containers: one},
+		{Pod: "/pod/c"}: {Containers: one},
 	} {
 		if got := p.owner(); got != want {
 			t.Errorf("%+v, want %+v", got, want)

@@ -7,7 +7,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestLimitIsTooLow: a group that is throttled in most periods of a minute has a limit that is too low, until it is not.
+// TestLimitIsTooLow: a group that is throttled in most periods of a minute has a limit that is too low,
+// until it is not.
 func TestLimitIsTooLow(t *testing.T) {
 	var s throttledPeriods
 	end := t0
@@ -17,7 +18,8 @@ func TestLimitIsTooLow(t *testing.T) {
 		s.hit(end.Add(time.Microsecond), 100*ms) // the same period
 	}
 	if !s.limitTooLow(end) || s.limitTooLow(end.Add(2*time.Minute)) {
-		t.Errorf("limit too low %v after a minute of throttled periods, %v two minutes later", s.limitTooLow(end), s.limitTooLow(end.Add(2*time.Minute)))
+		t.Errorf("limit too low %v after a minute of throttled periods, %v two minutes later", s.limitTooLow(end),
+			s.limitTooLow(end.Add(2*time.Minute)))
 	}
 	for i := range 1400 { // every second period, looked for at times of its own
 		end = end.Add(150 * ms)
@@ -64,7 +66,8 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 		}
 		s := &u.m.throttledPeriods
 		if !s.lasting(events.At, 100*ms) || s.limitTooLow(events.At) != c.want {
-			t.Errorf("%s: lasting %v, limit too low %v, want %v", name, s.lasting(events.At, 100*ms), s.limitTooLow(events.At), c.want)
+			t.Errorf("%s: lasting %v, limit too low %v, want %v", name, s.lasting(events.At, 100*ms),
+				s.limitTooLow(events.At), c.want)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestYoungerReadingStands: a throttle that is answered while a turn decides has a younger reading than the turn. What is
-// booked in the end is what was used, once.
+// TestYoungerReadingStands: a throttle that is answered while a turn decides has a younger reading than the turn. What
+// is booked in the end is what was used, once.
 func TestYoungerReadingStands(t *testing.T) {
 	r := newAnswered(strategy.Auto)
 	at := func(after, used time.Duration, periods int64) sample.Reading {
@@ -61,8 +61,8 @@ func TestDecideYields(t *testing.T) {
 	}
 }
 
-// TestSumsStandDuringATurn: a throttle that is answered while a turn decides finds what the last turn has added up, until
-// the turn has sums of its own.
+// TestSumsStandDuringATurn: a throttle that is answered while a turn decides finds what the last turn has added up,
+// until the turn has sums of its own.
 func TestSumsStandDuringATurn(t *testing.T) {
 	r := newAnswered(strategy.Auto)
 	in := r.input(t0.Add(2 * time.Second))
@@ -74,7 +74,8 @@ func TestSumsStandDuringATurn(t *testing.T) {
 	if len(seen) < 3 { // it observes, sizes and makes intents
 		t.Fatalf("%d yields", len(seen))
 	}
-	if now := seen[1]; now.above != last.above || now.granted != last.granted || now.over != last.over || now.tenants["a"] != 4 {
+	if now := seen[1]; now.above != last.above || now.granted != last.granted || now.over != last.over ||
+		now.tenants["a"] != 4 {
 		t.Errorf("%+v while raises are sized, want %+v", now, last)
 	}
 	if seen[len(seen)-1].above != 0 {

@@ -11,8 +11,8 @@ type loan struct {
 // thread is this goroutine's, as long as it is tied to it.
 func thread() int { return unix.Gettid() }
 
-// lend lends the priority of this thread. Where that is not permitted, or would not be more than the other thread has, there
-// is no loan.
+// lend lends the priority of this thread. Where that is not permitted, or would not be more than the other thread has,
+// there is no loan.
 func (l *loan) lend() {
 	if l.to == 0 || l.before != nil {
 		return

@@ -2,16 +2,16 @@
 //
 // # Problem
 //
-// A turn over a thousand groups takes a quarter of a second, and a throttle event must be answered within a millisecond.
-// Both use the same state. A sync.Mutex makes the answer wait for the whole turn, and a turn that unlocks and locks it
-// again usually has it back before the thread that waits has woken up. On a machine whose CPUs are busy the thread of the
-// turn may also wait for a CPU while it holds the mutex.
+// A turn over a thousand groups takes a quarter of a second, and a throttle event must be answered within a
+// millisecond. Both use the same state. A sync.Mutex makes the answer wait for the whole turn, and a turn that unlocks
+// and locks it again usually has it back before the thread that waits has woken up. On a machine whose CPUs are busy
+// the thread of the turn may also wait for a CPU while it holds the mutex.
 //
 // # Approach
 //
 // Long work holds the mutex from its begin to its end, as any mutex, so that one long work never sees another one half
-// done. In between it yields: where short work waits, the state is its alone until it is done. Short work holds the mutex next
-// from when it asks for the state until it is done, so that the yielding work queues up behind it.
+// done. In between it yields: where short work waits, the state is its alone until it is done. Short work holds the
+// mutex next from when it asks for the state until it is done, so that the yielding work queues up behind it.
 //
 //	long work                 short work
 //	Lock                      LockShort  (waits, and lends its priority)
@@ -27,8 +27,8 @@
 // # Known limits
 //
 // Nothing tells long work what short work has changed: that is for both to agree on. Short work must be short, and must
-// not lock twice. Go's scheduler knows nothing of priorities: a goroutine without a P waits for one, whatever its thread
-// has.
+// not lock twice. Go's scheduler knows nothing of priorities: a goroutine without a P waits for one, whatever its
+// thread has.
 package preempt
 
 import (
@@ -60,8 +60,9 @@ func (m *Mutex) Unlock() {
 	m.long.Unlock()
 }
 
-// LockShort begins short work. It waits for the part of long work that is under way, and for no more. It keeps next, so that the
-// long work that queues up behind it is woken when the short work is done, and neither costs it time nor takes its CPU.
+// LockShort begins short work. It waits for the part of long work that is under way, and for no more. It keeps next, so
+// that the long work that queues up behind it is woken when the short work is done,
+// and neither costs it time nor takes its CPU.
 func (m *Mutex) LockShort() {
 	m.next.Lock()
 	if m.state.TryLock() {
@@ -90,7 +91,8 @@ func (m *Mutex) Yield() {
 	}
 }
 
-// Outside does something that needs no state and may take long. Short work may come in meanwhile, and no other long work.
+// Outside does something that needs no state and may take long. Short work may come in meanwhile,
+// and no other long work.
 func (m *Mutex) Outside(do func()) {
 	m.leave()
 	defer m.enter()

@@ -15,7 +15,8 @@ func waiting(t *testing.T, m *Mutex) <-chan struct{} {
 	t.Helper()
 	c := make(chan struct{})
 	go func() {
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline) && t.Context().Err() == nil; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline) &&
+			t.Context().Err() == nil; time.Sleep(time.Millisecond) {
 			if m.Waits() {
 				close(c)
 				return
@@ -55,8 +56,9 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestQueueIsWokenAfterShortWork: who queues up behind short work is woken when that is done, not when it begins. In Go's runtime
-// the waker spins where the other one is not asleep yet, which may last as long as the kernel keeps that thread off its CPU.
+// TestQueueIsWokenAfterShortWork: who queues up behind short work is woken when that is done, not when it begins. In
+// Go's runtime the waker spins where the other one is not asleep yet,
+// which may last as long as the kernel keeps that thread off its CPU.
 func TestQueueIsWokenAfterShortWork(t *testing.T) {
 	var m Mutex
 	m.LockShort()
@@ -69,7 +71,8 @@ func TestQueueIsWokenAfterShortWork(t *testing.T) {
 	}
 }
 
-// TestOneLongWork: other long work waits for the end, also where the state is yielded and where something is done outside.
+// TestOneLongWork: other long work waits for the end, also where the state is yielded and
+// where something is done outside.
 func TestOneLongWork(t *testing.T) {
 	var m Mutex
 	done := 0

@@ -8,8 +8,8 @@
 //
 // # Approach
 //
-// In text for people each rune that Unicode does not call printable is replaced, and an excerpt has a bound. In JSON such a
-// rune is written as its escape, which is the same text to a program.
+// In text for people each rune that Unicode does not call printable is replaced, and an excerpt has a bound. In JSON
+// such a rune is written as its escape, which is the same text to a program.
 //
 // # Known limits
 //
@@ -66,8 +66,8 @@ func Excerpt(s string, most int) string {
 	return Cut(Text(Cut(s, most)), most) // a replaced byte may be three
 }
 
-// JSON passes JSON on with escapes in place of what does not print. Each Write must end between two runes, as that of an
-// encoder does.
+// JSON passes JSON on with escapes in place of what does not print. Each Write must end between two runes, as that of
+// an encoder does.
 func JSON(w io.Writer) io.Writer { return escaper{w} }
 
 type escaper struct{ io.Writer }

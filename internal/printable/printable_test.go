@@ -38,7 +38,8 @@ func TestCut(t *testing.T) {
 		most int
 		want string
 	}{
-		{"short", 5, "short"}, {"longer", 5, "lo..."}, {"üüü", 6, "üüü"}, {"üüüü", 6, "ü..."}, {"longer", 3, "..."}, {"", 0, ""},
+		{"short", 5, "short"}, {"longer", 5, "lo..."}, {"üüü", 6, "üüü"}, {"üüüü", 6, "ü..."}, {"longer", 3, "..."},
+		{"", 0, ""},
 	} {
 		if got := Cut(c.in, c.most); got != c.want {
 			t.Errorf("%q, %d: %q, want %q", c.in, c.most, got, c.want)
@@ -52,7 +53,8 @@ func FuzzExcerpt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, most int) {
 		most = max(3, most%1000)
 		got := Excerpt(s, most)
-		if len(got) > most || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if len(got) > most || !utf8.ValidString(got) ||
+			strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q, %d: %q", s, most, got)
 		}
 	})
@@ -73,7 +75,8 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%d of %d bytes, %v", n, len(data), err)
 		}
 		var want, got []string
-		if err := errors.Join(json.Unmarshal(data, &want), json.Unmarshal(b.Bytes(), &got)); err != nil || want[0] != got[0] {
+		if err := errors.Join(json.Unmarshal(data, &want), json.Unmarshal(b.Bytes(), &got)); err != nil ||
+			want[0] != got[0] {
 			t.Errorf("%q: %q, %v", want, b.String(), err)
 		}
 		if bytes.ContainsFunc(b.Bytes(), func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -25,7 +25,8 @@ func TestUseOfPeriods(t *testing.T) {
 	for _, g := range []*cgrouptest.Group{small, large, free} {
 		g.Spin(1)
 	}
-	within(t, 20*time.Second, "periods in which they ran are over", func() bool { return totals(t, p, large).Used > 0 && totals(t, p, small).Used > 0 })
+	within(t, 20*time.Second, "periods in which they ran are over",
+		func() bool { return totals(t, p, large).Used > 0 && totals(t, p, small).Used > 0 })
 	now := Monotonic()
 	got := totals(t, p, small)
 	if got.Peak < got.Used || got.Peak > 70*ms && !emulated() {
@@ -64,7 +65,8 @@ func TestUsesAreCounted(t *testing.T) {
 	}
 	begin := Monotonic()
 	g.Spin(1)
-	within(t, 30*time.Second, "20 periods at whose end the group is throttled", func() bool { return totals(t, p, g).Ends >= 20 })
+	within(t, 30*time.Second, "20 periods at whose end the group is throttled",
+		func() bool { return totals(t, p, g).Ends >= 20 })
 	got := totals(t, p, g)
 	var half int64
 	for i, k := range got.Uses {
@@ -78,7 +80,8 @@ func TestUsesAreCounted(t *testing.T) {
 	if got.Sum < time.Duration(got.Ends)*20*ms {
 		t.Errorf("%v used, and throttled %d times", got.Sum, got.Ends)
 	}
-	if mean := time.Duration(float64(got.Sum) / (Monotonic() - begin).Seconds()); !emulated() && (got.Second < mean*9/10 || got.Second > 400*ms) {
+	if mean := time.Duration(float64(got.Sum) / (Monotonic() - begin).Seconds()); !emulated() &&
+		(got.Second < mean*9/10 || got.Second > 400*ms) {
 		t.Errorf("%v used in the busiest second of 30 ms in 100, %v in the mean one", got.Second, mean)
 	}
 }
@@ -94,7 +97,8 @@ func TestUseAddsUp(t *testing.T) {
 	const ticks = 2 * 2 * 10 * ms // of two CPUs, at both ends
 	for n := 0; n <= 6; {
 		var got Totals
-		within(t, 20*time.Second, "a period is over", func() bool { got = totals(t, p, g); return got.PeriodEnd != last })
+		within(t, 20*time.Second, "a period is over",
+			func() bool { got = totals(t, p, g); return got.PeriodEnd != last })
 		usage, err := g.Tree().Usage(g.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +174,8 @@ func TestAheadIsPunctual(t *testing.T) {
 	var off []time.Duration // how much later than predicted
 	words := h.kind(Dry, 0)
 	for _, e := range h.kind(Begin, 0) {
-		if i := slices.IndexFunc(words, func(w Event) bool { return w.Facts.Expires == e.Facts.Expires }); i >= 0 && words[i].At < e.At {
+		if i := slices.IndexFunc(words, func(w Event) bool { return w.Facts.Expires == e.Facts.Expires }); i >= 0 &&
+			words[i].At < e.At {
 			off = append(off, e.At-words[i].Since)
 		}
 	}
@@ -183,7 +188,8 @@ func TestAheadIsPunctual(t *testing.T) {
 	if len(off) < 45 {
 		t.Errorf("%d of 60 throttles were foreseen", len(off))
 	} else if early, late := off[len(off)/10], off[len(off)/2]; early < least || late > step/4 {
-		t.Errorf("later than predicted by %v (one of ten) and %v (the median): predicted ahead of a tick of %v", early, late, step)
+		t.Errorf("later than predicted by %v (one of ten) and %v (the median): predicted ahead of a tick of %v", early,
+			late, step)
 	}
 }
 
@@ -242,7 +248,8 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if 4*(step+refill) <= quota {
-		cgrouptest.Elsewhere(t, "test/vm/matrix.sh, whose kernels have a tick of 4 ms", "two CPUs check every %v, which is often enough", step)
+		cgrouptest.Elsewhere(t, "test/vm/matrix.sh, whose kernels have a tick of 4 ms",
+			"two CPUs check every %v, which is often enough", step)
 	}
 	p := open(t, Options{Ahead: true})
 	g := cgrouptest.New(t)
@@ -256,7 +263,8 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 	got := totals(t, p, g)
 	t.Logf("%d of %d foreseen", got.Aheads, got.Begins)
 	most := got.Begins / 5
-	if emulated() { // there one CPU is not the group's more often: 6 to 21 of 30 were foreseen, and 39 to 44 without the rule
+	// there one CPU is not the group's more often: 6 to 21 of 30 were foreseen, and 39 to 44 without the rule
+	if emulated() {
 		most = got.Begins
 	}
 	if got.Aheads > most {
@@ -287,8 +295,8 @@ func TestActiveCPUsAreRecounted(t *testing.T) {
 		}
 		return first
 	}
-	// Both are pinned before they come to the group, so that it is active nowhere else. The second comes while it stands
-	// still: a move waits for all CPUs (RCU), and may last until the period is over.
+	// Both are pinned before they come to the group, so that it is active nowhere else. The second comes while it
+	// stands still: a move waits for all CPUs (RCU), and may last until the period is over.
 	other := cgrouptest.New(t)
 	first, second := other.Spin(1)[0], other.Start("kill -STOP $$; while :; do :; done")
 	cgrouptest.Pin(t, 0, first)
@@ -309,6 +317,7 @@ func TestActiveCPUsAreRecounted(t *testing.T) {
 	}
 	within(t, 10*time.Second, "a throttle begins", func() bool { return totals(t, p, g).Begins > begins })
 	if got := seen(); before.Active != 1 || got.Active != 2 || got.Expires != before.Expires {
-		t.Errorf("CPU 0 counted %d active CPUs at first and %d in the end, in periods that end at %d and %d", before.Active, got.Active, before.Expires, got.Expires)
+		t.Errorf("CPU 0 counted %d active CPUs at first and %d in the end, in periods that end at %d and %d",
+			before.Active, got.Active, before.Expires, got.Expires)
 	}
 }

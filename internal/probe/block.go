@@ -21,8 +21,8 @@ import (
 // its priority, which it would not if it waited by the runtime's own poller: then an ordinary thread has to run first
 // to learn of the event.
 //
-// Known limits: both functions are internals of the runtime, kept for others that need them for this (go.dev/issue/67401,
-// gVisor's BlockingPoll).
+// Known limits: both functions are internals of the runtime, kept for others that need them for this
+// (go.dev/issue/67401, gVisor's BlockingPoll).
 
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()
@@ -37,7 +37,8 @@ func exitsyscall()
 //go:norace
 func blockingPoll(fds *unix.PollFd, n int, timeout *unix.Timespec) syscall.Errno {
 	entersyscallblock()
-	_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(fds)), uintptr(n), uintptr(unsafe.Pointer(timeout)), 0, 0, 0)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(fds)), uintptr(n),
+		uintptr(unsafe.Pointer(timeout)), 0, 0, 0)
 	exitsyscall()
 	return errno
 }
@@ -53,7 +54,8 @@ func newBlocker(file int) (*blocker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &blocker{fds: [2]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN}, {Fd: int32(waker), Events: unix.POLLIN}}}, nil
+	return &blocker{fds: [2]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN},
+		{Fd: int32(waker), Events: unix.POLLIN}}}, nil
 }
 
 // wait returns when the file is readable, at an instant that is not zero, when woken, or when a signal has come.

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// While the end of a period is accounted on a CPU, no other program uses that CPU's memory for walks: an event has no use of
-// its group, and no throttle is foreseen. The end of a period gives the memory free.
+// While the end of a period is accounted on a CPU, no other program uses that CPU's memory for walks: an event has no
+// use of its group, and no throttle is foreseen. The end of a period gives the memory free.
 func TestWalksWhileBusy(t *testing.T) {
 	const quota, period = 40 * ms, time.Second
 	for name, busy := range map[string]uint64{"free": 0, "busy": 1} {

@@ -20,13 +20,15 @@ const nothing = "nothing"
 // addNothing attaches it beside the programs of a probe.
 func addNothing(b *testing.B, p *Probe) {
 	spec, err := loadKernel()
-	if err = errors.Join(err, Options{types: kernelTypes}.apply(spec)); err != nil { // the maps are as large as the probe's
+	// the maps are as large as the probe's
+	if err = errors.Join(err, Options{types: kernelTypes}.apply(spec)); err != nil {
 		b.Fatal(err)
 	}
 	spec.Programs = map[string]*ebpf.ProgramSpec{nothing: {Name: nothing, Type: ebpf.Tracing,
 		AttachType: ebpf.AttachTraceRawTp, AttachTo: "sched_switch", License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}}}
-	if err := errors.Join(p.programs.Detach(), p.programs.Add(spec, programs.Options{}), p.programs.Attach()); err != nil {
+	if err := errors.Join(p.programs.Detach(), p.programs.Add(spec, programs.Options{}),
+		p.programs.Attach()); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -15,9 +15,9 @@
 // times are kept in the kernel, so that a lost event loses no figure.
 //
 // With Options.Ahead a program at each tick and switch compares the rest of the pool with what the CPUs of the group
-// take until its next check, and sends an event while there is time for a refill. With Options.Use the group's own period
-// timer says when to read the sums of CPU time that the kernel keeps for each group and CPU: a period's use costs nothing
-// at a switch.
+// take until its next check, and sends an event while there is time for a refill. With Options.Use the group's own
+// period timer says when to read the sums of CPU time that the kernel keeps for each group and CPU: a period's use
+// costs nothing at a switch.
 //
 // fentry would be simpler, but is not allowed everywhere. One object serves cgroup v1 and v2 and kernels from 5.10 on:
 // the fields are found in the running kernel's BTF (CO-RE).

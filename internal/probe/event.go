@@ -30,8 +30,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint32(k))
 }
 
-// NoSnap is Facts.Snap where the kernel does not keep it, and NoUse is Facts.Used without Options.Use, or before the end of
-// a first period was seen.
+// NoSnap is Facts.Snap where the kernel does not keep it, and NoUse is Facts.Used without Options.Use, or before the
+// end of a first period was seen.
 const (
 	NoSnap time.Duration = -1
 	NoUse  time.Duration = -1

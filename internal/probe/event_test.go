@@ -30,16 +30,20 @@ func TestDecode(t *testing.T) {
 	}{
 		{"begin", record(7, 2000, 1000, begin|3<<32, 20e6, 100e6, 5e6, 9, 21e6, 4000, 12, 19e6, 800), Event{
 			Group: 7, Kind: Begin, CPU: 3, At: 2000, Since: 1000,
-			Facts: Facts{Quota: 20 * time.Millisecond, Period: 100 * time.Millisecond, Burst: 5 * time.Millisecond, Runtime: 9,
-				Snap: 21 * time.Millisecond, Expires: 4000, Periods: 12, Used: 19 * time.Millisecond, OnCPUs: 800},
+			Facts: Facts{Quota: 20 * time.Millisecond, Period: 100 * time.Millisecond, Burst: 5 * time.Millisecond,
+				Runtime: 9,
+				Snap:    21 * time.Millisecond, Expires: 4000, Periods: 12, Used: 19 * time.Millisecond, OnCPUs: 800},
 		}},
 		{"unlimited since, and an old kernel", record(7, 2, 1, begin, inf, 100e6, 0, 0, inf, 0, 0, inf, 0), Event{
-			Group: 7, Kind: Begin, At: 2, Since: 1, Facts: Facts{Quota: cpu.Unlimited, Period: 100 * time.Millisecond, Snap: NoSnap, Used: NoUse},
+			Group: 7, Kind: Begin, At: 2, Since: 1, Facts: Facts{Quota: cpu.Unlimited, Period: 100 * time.Millisecond,
+				Snap: NoSnap, Used: NoUse},
 		}},
-		{"end", record(7, 2, 1, end|1<<32, 0, 0, 0, 0, 0, 0, 0, 0, 0), Event{Group: 7, Kind: End, CPU: 1, At: 2, Since: 1}},
+		{"end", record(7, 2, 1, end|1<<32, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+			Event{Group: 7, Kind: End, CPU: 1, At: 2, Since: 1}},
 		{"dry", record(7, 1000, 2000, dry, 20e6, 100e6, 0, 0, 20e6, 4000, 1, 0, 0), Event{
 			Group: 7, Kind: Dry, At: 1000, Since: 2000,
-			Facts: Facts{Quota: 20 * time.Millisecond, Period: 100 * time.Millisecond, Snap: 20 * time.Millisecond, Expires: 4000, Periods: 1},
+			Facts: Facts{Quota: 20 * time.Millisecond, Period: 100 * time.Millisecond, Snap: 20 * time.Millisecond,
+				Expires: 4000, Periods: 1},
 		}},
 	} {
 		got, err := decode(c.raw)
@@ -90,8 +94,10 @@ func FuzzDecode(f *testing.F) {
 		if e.Facts.Quota == cpu.Unlimited {
 			quota = inf
 		}
-		again := record(e.Group, uint64(e.At), uint64(e.Since), uint64(e.Kind)|uint64(e.CPU)<<32, quota, uint64(e.Facts.Period),
-			uint64(e.Facts.Burst), uint64(e.Facts.Runtime), uint64(e.Facts.Snap), uint64(e.Facts.Expires), uint64(e.Facts.Periods),
+		again := record(e.Group, uint64(e.At), uint64(e.Since), uint64(e.Kind)|uint64(e.CPU)<<32, quota,
+			uint64(e.Facts.Period),
+			uint64(e.Facts.Burst), uint64(e.Facts.Runtime), uint64(e.Facts.Snap), uint64(e.Facts.Expires),
+			uint64(e.Facts.Periods),
 			uint64(e.Facts.Used), uint64(e.Facts.OnCPUs))
 		if diff := cmp.Diff(raw, again); diff != "" {
 			t.Error(diff)

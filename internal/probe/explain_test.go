@@ -27,10 +27,12 @@ func TestExplain(t *testing.T) {
 		{nil, confidentiality, capability.List{capability.BPF}, ""},
 		{unix.EPERM, "", capability.List{capability.BPF}, "lacks CAP_BPF"},
 		{unix.EPERM, "", capability.List{capability.BPF, capability.Perfmon}, "lacks CAP_BPF and CAP_PERFMON"},
-		{fmt.Errorf("probe: load programs: %w", unix.EPERM), integrity, capability.List{capability.Perfmon}, "lacks CAP_PERFMON"},
+		{fmt.Errorf("probe: load programs: %w", unix.EPERM), integrity, capability.List{capability.Perfmon},
+			"lacks CAP_PERFMON"},
 		{fmt.Errorf("load: %w", &ebpf.VerifierError{Cause: unix.EPERM}), "", nil, "seccomp"},
 		{memlock, "", nil, "CAP_SYS_RESOURCE"},
-		{memlock, "", capability.List{capability.BPF}, "lacks CAP_BPF"}, // who lacks it cannot find out whether the limit matters
+		// who lacks it cannot find out whether the limit matters
+		{memlock, "", capability.List{capability.BPF}, "lacks CAP_BPF"},
 		{fmt.Errorf("load: %w", refused), integrity, nil, "refused"},
 		{fmt.Errorf("load: %w", refused), confidentiality, nil, "lockdown"},
 		{&ebpf.VerifierError{Cause: unix.EACCES}, "", nil, "refused"},

@@ -54,7 +54,8 @@ func TestHotplug(t *testing.T) {
 	}
 	reportedAfter, usedAfter := sum()
 	// What one period used of the two readings is known at its end only, and at a quota and a tick of each CPU at most.
-	if step, err := Tick(); err != nil || (reportedAfter-reported)-(usedAfter-used) > 60*ms+2*step || (usedAfter-used)-(reportedAfter-reported) > 60*ms+2*step {
+	if step, err := Tick(); err != nil || (reportedAfter-reported)-(usedAfter-used) > 60*ms+2*step ||
+		(usedAfter-used)-(reportedAfter-reported) > 60*ms+2*step {
 		t.Errorf("%v reported, %v used (%v)", reportedAfter-reported, usedAfter-used, err)
 	}
 }

@@ -36,7 +36,8 @@ func TestRingOverflows(t *testing.T) {
 	h := subscribe(t, p, nil)
 	sent := int(got.Begins - got.Dropped)
 	within(t, time.Second, "what was sent is read", func() bool { return len(h.begins(0)) >= sent })
-	if got.Dropped == 0 || losses.Full < got.Dropped || losses.Limited != 0 || losses.Broken != 0 || p.Lost() != losses.Full {
+	if got.Dropped == 0 || losses.Full < got.Dropped || losses.Limited != 0 || losses.Broken != 0 ||
+		p.Lost() != losses.Full {
 		t.Errorf("%+v, %+v", got, losses)
 	}
 	if n := len(h.begins(0)); n != sent || got.Ends != got.Begins {
@@ -56,7 +57,8 @@ func TestRateIsLimited(t *testing.T) {
 	losses := p.Losses()
 	sent := int(got.Begins - got.Dropped)
 	within(t, time.Second, "what was sent is read", func() bool { return len(h.begins(0)) >= sent })
-	if got.Dropped == 0 || losses.Limited != got.Dropped || losses.Full != 0 || p.Lost() != 0 || got.Ends != got.Begins {
+	if got.Dropped == 0 || losses.Limited != got.Dropped || losses.Full != 0 || p.Lost() != 0 ||
+		got.Ends != got.Begins {
 		t.Errorf("%+v, %+v", got, losses)
 	}
 	if n := len(h.begins(0)); n != sent || n < 21 || n > 21+1+int(rate*took.Seconds()) {
@@ -114,7 +116,8 @@ func TestEndBesideAnother(t *testing.T) {
 	limit(t, g, 5*ms, time.Second)
 	within(t, 5*time.Second, "the group is throttled too", func() bool { return totals(t, p, g).Since > 0 })
 	g.Limit(cpu.Unlimited)
-	within(t, 5*time.Second, "it does not any more", func() bool { got := totals(t, p, g); return got.Since == 0 && got.Ends == got.Begins })
+	within(t, 5*time.Second, "it does not any more",
+		func() bool { got := totals(t, p, g); return got.Since == 0 && got.Ends == got.Begins })
 }
 
 // All tasks leave a throttled group: the time until another task comes is not counted. That task runs again and
@@ -204,7 +207,8 @@ func TestRefusedProgram(t *testing.T) {
 func TestManyCPUs(t *testing.T) {
 	const cpus = 512
 	open(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
-		err := errors.Join(spec.Variables[kernelVarCpus].Set(uint32(cpus)), spec.Variables[kernelVarWords].Set(uint32(cpus/64)))
+		err := errors.Join(spec.Variables[kernelVarCpus].Set(uint32(cpus)),
+			spec.Variables[kernelVarWords].Set(uint32(cpus/64)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,10 +133,11 @@ func subset(spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
 	return one
 }
 
-// unbalanced has the function balance do nothing. What only that one calls goes with it, for a verifier before 6.8 checks each
-// function that is there (2afae08c9dcb).
+// unbalanced has the function balance do nothing. What only that one calls goes with it, for a verifier before 6.8
+// checks each function that is there (2afae08c9dcb).
 func unbalanced(spec *ebpf.CollectionSpec) {
-	for _, name := range []string{kernelProgSchedSwitch, kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask, kernelProgSchedStatRuntime} {
+	for _, name := range []string{kernelProgSchedSwitch, kernelProgSchedWakeup, kernelProgSchedWakeupNew,
+		kernelProgSchedMigrateTask, kernelProgSchedStatRuntime} {
 		if program := spec.Programs[name]; program != nil {
 			program.Instructions = stubbed(program.Instructions, "balance")
 		}
@@ -204,7 +205,9 @@ func (o Options) preemptible() error {
 		return nil
 	}
 	sleeps := slices.ContainsFunc(lock.Members, func(m btf.Member) bool { return m.Type.TypeName() == "rt_mutex_base" })
-	plain := slices.ContainsFunc(ring.Members, func(m btf.Member) bool { return m.Name == "spinlock" && m.Type.TypeName() == "spinlock_t" })
+	plain := slices.ContainsFunc(ring.Members, func(m btf.Member) bool {
+		return m.Name == "spinlock" && m.Type.TypeName() == "spinlock_t"
+	})
 	if sleeps && plain {
 		return fmt.Errorf("%w", ErrRealtime)
 	}

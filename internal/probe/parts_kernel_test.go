@@ -28,7 +28,8 @@ func TestEachPartIsRefused(t *testing.T) {
 	} {
 		t.Run(c.program, func(t *testing.T) {
 			if slices.Contains(c.missing, PartWakeups) && oneByOne(kernelTypes) {
-				cgrouptest.Elsewhere(t, "tier vm, on 5.10 to 6.12", "a switch shows all here, and %s is not loaded", c.program)
+				cgrouptest.Elsewhere(t, "tier vm, on 5.10 to 6.12", "a switch shows all here, and %s is not loaded",
+					c.program)
 			}
 			checkParts(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
 				spec.Programs[c.program].Instructions = broken
@@ -56,7 +57,8 @@ func TestEachPartWithoutAField(t *testing.T) {
 		})
 	}
 	t.Run("what all needs", func(t *testing.T) {
-		p, err := Open(Options{Use: true, Ahead: true, kernel: without(t, "cfs_rq", "throttle_count"), types: kernelTypes})
+		p, err := Open(Options{Use: true, Ahead: true, kernel: without(t, "cfs_rq", "throttle_count"),
+			types: kernelTypes})
 		if err == nil {
 			_ = p.Close()
 			t.Fatal("opened without cfs_rq.throttle_count")
@@ -79,7 +81,8 @@ func checkParts(t *testing.T, o Options, want []string) {
 	var got []string
 	for _, m := range p.Missing() {
 		got = append(got, m.Part)
-		if m.Lost == "" || m.Err == nil || !strings.Contains(m.Err.Error(), "sched_") && !strings.Contains(m.Err.Error(), "hrtimer_") {
+		if m.Lost == "" || m.Err == nil || !strings.Contains(m.Err.Error(), "sched_") &&
+			!strings.Contains(m.Err.Error(), "hrtimer_") {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -91,9 +94,11 @@ func checkParts(t *testing.T, o Options, want []string) {
 	limit(t, g, 20*ms, 100*ms)
 	watch(t, p, g)
 	g.Spin(1)
-	within(t, 20*time.Second, "a throttle begins and ends", func() bool { got := totals(t, p, g); return got.Begins > 1 && got.Ends > 0 })
+	within(t, 20*time.Second, "a throttle begins and ends",
+		func() bool { got := totals(t, p, g); return got.Begins > 1 && got.Ends > 0 })
 	if !slices.Contains(want, PartPeriods) {
-		within(t, 20*time.Second, "the use of a period is counted", func() bool { return totals(t, p, g).PeriodEnd > 0 })
+		within(t, 20*time.Second, "the use of a period is counted",
+			func() bool { return totals(t, p, g).PeriodEnd > 0 })
 	}
 }
 
@@ -135,7 +140,8 @@ func TestRealtimeKernel(t *testing.T) {
 		kernel = kernel.Copy()
 		retype(t, kernel, "spinlock", "", &btf.Struct{Name: c.sleeps})
 		retype(t, kernel, "bpf_ringbuf", "spinlock", &btf.Typedef{Name: c.ring, Type: &btf.Void{}})
-		if err := (Options{kernel: kernel}).preemptible(); (err != nil) != c.refused || err != nil && Explain(err) == "" {
+		if err := (Options{kernel: kernel}).preemptible(); (err != nil) != c.refused || err != nil &&
+			Explain(err) == "" {
 			t.Errorf("%s: %v; hint: %q", c.name, err, Explain(err))
 		}
 	}

@@ -47,8 +47,8 @@ func (p *Probe) prioritize() {
 	p.priority.Store(&got)
 }
 
-// notRealtime says why a thread was refused real-time priority (kernel/sched/syscalls.c, user_check_sched_setscheduler and
-// __sched_setscheduler); "" for no error.
+// notRealtime says why a thread was refused real-time priority (kernel/sched/syscalls.c, user_check_sched_setscheduler
+// and __sched_setscheduler); "" for no error.
 func notRealtime(err error) string {
 	missing, _ := capability.Missing(capability.Nice) // not known: it is not named
 	switch {
@@ -57,14 +57,15 @@ func notRealtime(err error) string {
 	case len(missing) > 0:
 		return "real-time priority takes " + missing.String()
 	}
-	return fmt.Sprintf("real-time priority is refused: %v; CONFIG_RT_GROUP_SCHED without cpu.rt_runtime_us for this control group, or seccomp", err)
+	return fmt.Sprintf("real-time priority is refused: %v; CONFIG_RT_GROUP_SCHED without cpu.rt_runtime_us for this "+
+		"control group, or seccomp", err)
 }
 
 // priority is what the reading thread got, and why it is not real time although that was asked for.
 type priority struct{ got, why string }
 
-// Priority is what the reading thread got: "fifo", "nice -20" or "plain"; "" before the first Read. Why says what refused
-// "fifo" where it was asked for.
+// Priority is what the reading thread got: "fifo", "nice -20" or "plain"; "" before the first Read. Why says what
+// refused "fifo" where it was asked for.
 func (p *Probe) Priority() (got, why string) {
 	if s := p.priority.Load(); s != nil {
 		return s.got, s.why

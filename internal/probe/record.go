@@ -22,11 +22,12 @@ type Period struct {
 	Count     int           // of periods in this one: more than one where the kernel's timer was late
 }
 
-// ErrNoPeriods says that this probe does not see the ends of periods: without Options.Use, or where PartPeriods is Missing.
+// ErrNoPeriods says that this probe does not see the ends of periods: without Options.Use,
+// or where PartPeriods is Missing.
 var ErrNoPeriods = errors.New("the ends of periods are not seen")
 
-// Record has the kernel record each period from the next one on, or stop. What that costs BenchmarkRecord measures; while it
-// is off it costs a comparison a period. Periods reads the records.
+// Record has the kernel record each period from the next one on, or stop. What that costs BenchmarkRecord measures;
+// while it is off it costs a comparison a period. Periods reads the records.
 func (p *Probe) Record(on bool) error {
 	if p.records == nil {
 		return ErrNoPeriods
@@ -97,6 +98,7 @@ func decodePeriod(raw []byte) (Period, error) {
 	if end >= math.MaxInt64 || n == 0 {
 		return Period{}, fmt.Errorf("decode period: a number is out of range: % x", raw)
 	}
-	return Period{Group: binary.LittleEndian.Uint64(raw), End: time.Duration(end), Used: us(16), Quota: us(20), Lost: us(24),
+	return Period{Group: binary.LittleEndian.Uint64(raw), End: time.Duration(end), Used: us(16), Quota: us(20),
+		Lost:      us(24),
 		Throttles: int(binary.LittleEndian.Uint16(raw[28:])), Count: int(n)}, nil
 }

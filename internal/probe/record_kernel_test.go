@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// recorded reads the records of a group until its counts are those of a period that is among them, and returns both. Records of
-// periods that ended since are left out.
+// recorded reads the records of a group until its counts are those of a period that is among them, and returns both.
+// Records of periods that ended since are left out.
 func recorded(t *testing.T, p *Probe, g *cgrouptest.Group, least int) (list []Period, got kernelGroup) {
 	t.Helper()
 	var all []Period
@@ -70,13 +70,15 @@ func TestRecordAddsUp(t *testing.T) {
 	}
 	// The kernel's own file of the group, read a moment after either end of the periods.
 	const ticks = 2 * 2 * 10 * ms
-	if off := max(at-time.Duration(before.End), now-time.Duration(after.End)); abs(sum.Used-used) > 2*off+ticks && !emulated() {
+	if off := max(at-time.Duration(before.End), now-time.Duration(after.End)); abs(sum.Used-used) > 2*off+ticks &&
+		!emulated() {
 		t.Errorf("%v used in periods, cpuacct says %v", sum.Used, used)
 	}
 	if want := int(after.Begins - before.Begins); sum.Throttles < want-1 || sum.Throttles > want+1 {
 		t.Errorf("%d throttles in periods, %d begun", sum.Throttles, want)
 	}
-	if want := time.Duration(after.Wall - before.Wall); sum.Lost < want-period || sum.Lost > want+period || sum.Lost == 0 {
+	if want := time.Duration(after.Wall - before.Wall); sum.Lost < want-period || sum.Lost > want+period ||
+		sum.Lost == 0 {
 		t.Errorf("%v lost in periods, %v in all", sum.Lost, want)
 	}
 	if span := time.Duration(after.End) - first[len(first)-1].End; time.Duration(sum.Count)*period != span {
@@ -87,8 +89,8 @@ func TestRecordAddsUp(t *testing.T) {
 	}
 }
 
-// A period whose end the program did not see is in the next record, which counts it. The kernel makes such ones itself where a
-// call of the timer lasts beyond the next period's end.
+// A period whose end the program did not see is in the next record, which counts it. The kernel makes such ones itself
+// where a call of the timer lasts beyond the next period's end.
 func TestRecordCountsUnseenPeriods(t *testing.T) {
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
@@ -108,7 +110,8 @@ func TestRecordCountsUnseenPeriods(t *testing.T) {
 		t.Fatal(err)
 	}
 	more, _ := recorded(t, p, g, 1)
-	if most := slices.MaxFunc(more, func(a, b Period) int { return a.Count - b.Count }); most.Count < 20 || most.Used > time.Duration(most.Count)*8*ms {
+	if most := slices.MaxFunc(more, func(a, b Period) int { return a.Count - b.Count }); most.Count < 20 ||
+		most.Used > time.Duration(most.Count)*8*ms {
 		t.Errorf("of 20 periods with a quota of 4 ms, none of which was seen, %d are recorded: %+v", most.Count, more)
 	}
 }
@@ -205,8 +208,8 @@ func usageAt(t *testing.T, g *cgrouptest.Group) (used, at time.Duration) {
 
 func abs(d time.Duration) time.Duration { return max(d, -d) }
 
-// What recording costs the kernel for each period: of four groups whose periods are a millisecond, by the kernel's figure
-// for the program, while recording is on less that while it is off.
+// What recording costs the kernel for each period: of four groups whose periods are a millisecond, by the kernel's
+// figure for the program, while recording is on less that while it is off.
 //
 //	go test -run '^$' -bench Record -benchtime 5x ./internal/probe
 func BenchmarkRecord(b *testing.B) {

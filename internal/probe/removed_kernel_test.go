@@ -50,7 +50,8 @@ func TestQuotaRemoved(t *testing.T) {
 			within(t, 60*time.Second, "it has used much", func() bool { return usage(t, g)-before >= c.used })
 			throttled := totals(t, p, g).Begins
 			limit(t, g, c.quota, c.period)
-			within(t, 20*time.Second, "periods are over again", func() bool { return totals(t, p, g).Begins >= throttled+3 })
+			within(t, 20*time.Second, "periods are over again",
+				func() bool { return totals(t, p, g).Begins >= throttled+3 })
 			got := totals(t, p, g)
 			if got.Peak == 0 || got.Peak > c.most || got.PeriodEnd == 0 || got.Sum < c.used {
 				t.Errorf("%v without a quota, %v in the busiest period: %+v", usage(t, g)-before, got.Peak, got)

@@ -19,8 +19,9 @@ func TestThrottlesAreCounted(t *testing.T) {
 	h := subscribe(t, p, nil)
 	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2, "more tasks than CPUs": 5} {
 		t.Run(name, func(t *testing.T) {
-			g := cgrouptest.New(t) // not so heavy that no tick comes while it runs, and alone: the kernel also counts a period
-			id := inode(t, g)      // to whose end another group had the CPU, so that no task was throttled
+			// not so heavy that no tick comes while it runs, and alone: the kernel also counts a period
+			g := cgrouptest.New(t)
+			id := inode(t, g) // to whose end another group had the CPU, so that no task was throttled
 			watch(t, p, g)
 			limit(t, g, 40*ms, 100*ms)
 			begin := time.Now()
@@ -35,7 +36,8 @@ func TestThrottlesAreCounted(t *testing.T) {
 			}
 			within(t, time.Second, "all is read", func() bool { return len(h.kind(End, id)) >= int(got.Ends) })
 			periods := got.Begins - repeated(t, h.of(id, until))
-			if periods > counters.Throttled || periods < counters.Throttled-longer || got.Ends != got.Begins || got.Dropped != 0 {
+			if periods > counters.Throttled || periods < counters.Throttled-longer || got.Ends != got.Begins ||
+				got.Dropped != 0 {
 				t.Errorf("the kernel counted %d throttles: %+v", counters.Throttled, got)
 			}
 			list := slices.DeleteFunc(h.of(id, until), func(e Event) bool { return e.Kind != Begin })
@@ -50,7 +52,8 @@ func TestThrottlesAreCounted(t *testing.T) {
 
 // between waits for so many throttles and returns the counts of the probe and of the kernel at a time without any
 // throttle.
-func between(t *testing.T, p *Probe, g *cgrouptest.Group, least int64) (got Totals, counters cpu.Counters, at time.Duration) {
+func between(t *testing.T, p *Probe, g *cgrouptest.Group, least int64) (got Totals, counters cpu.Counters,
+	at time.Duration) {
 	t.Helper()
 	within(t, 30*time.Second, "throttles", func() bool {
 		before := totals(t, p, g)
@@ -67,9 +70,11 @@ func checkFacts(t *testing.T, list []Event) {
 	for _, e := range list {
 		f := e.Facts
 		left := f.Expires - e.At
-		// The other CPU of an emulated machine may refill the pool after this one has found it empty, before the program runs.
+		// The other CPU of an emulated machine may refill the pool after this one has found it empty,
+		// before the program runs.
 		refilled := emulated() && left > 99*ms
-		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 && !refilled || left > f.Period || left <= 0 && !emulated() {
+		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 && !refilled || left > f.Period ||
+			left <= 0 && !emulated() {
 			t.Errorf("facts, %v before the end of the period: %+v", left, f)
 		}
 		if f.Snap != NoSnap && f.Snap != 40*ms {
@@ -85,7 +90,8 @@ func repeated(t *testing.T, list []Event) (n int64) {
 	period := int64(-1)
 	for _, e := range list {
 		if e.Kind == Begin && last.Kind == Begin {
-			t.Errorf("a second begin in period %d, %v after the last, and no end between them", e.Facts.Periods, e.At-last.At)
+			t.Errorf("a second begin in period %d, %v after the last, and no end between them", e.Facts.Periods,
+				e.At-last.At)
 		}
 		if e.Kind == Begin {
 			if e.Facts.Periods == period {
@@ -138,11 +144,13 @@ func TestEachRefillBeginsAnew(t *testing.T) {
 			time.Sleep(100 * ms) // more would be too many
 			before := Monotonic()
 			got, after := totals(t, p, g), Monotonic()
-			within(t, time.Second, "as many events as throttles", func() bool { return int64(len(h.begins(id))) >= got.Begins })
+			within(t, time.Second, "as many events as throttles",
+				func() bool { return int64(len(h.begins(id))) >= got.Begins })
 			list, later := h.begins(id), totals(t, p, g)
 			periods := int((list[len(list)-1].Facts.Expires - list[0].Facts.Expires) / time.Second)
 			if n := len(list); n > refills+1+periods || int64(n) > later.Begins {
-				t.Errorf("%d refills and %d more periods, %d throttles, events: %s", refills, periods, later.Begins, in(list))
+				t.Errorf("%d refills and %d more periods, %d throttles, events: %s", refills, periods, later.Begins,
+					in(list))
 			}
 			// The last one goes on to its period's end, which may come while the totals are read.
 			standing, end := got.Begins-got.Ends, list[got.Begins-1].Facts.Expires
@@ -150,7 +158,8 @@ func TestEachRefillBeginsAnew(t *testing.T) {
 			case standing == 0 && end < after:
 			case standing == 1 && (end > before || got.Since != 0): // the period's timer may be late
 			default:
-				t.Errorf("%d events, the last period ends at %v, read from %v to %v: %+v", len(list), end, before, after, got)
+				t.Errorf("%d events, the last period ends at %v, read from %v to %v: %+v", len(list), end, before,
+					after, got)
 			}
 			if average := got.Wall / refills; average > 20*ms && !emulated() {
 				t.Errorf("%d throttles stood for %v each", refills, average)
@@ -183,7 +192,8 @@ func TestLevels(t *testing.T) {
 			groups := []*cgrouptest.Group{pod, container, container.Child("nested")}
 			for i, quota := range []time.Duration{c.pod, c.container, c.nested} {
 				period := 100 * ms
-				if c.beside && groups[i] == container { // the same limit, with room for a turn that a late timer makes long
+				// the same limit, with room for a turn that a late timer makes long
+				if c.beside && groups[i] == container {
 					quota, period = 10*quota, 10*period
 				}
 				if quota > 0 {
@@ -192,7 +202,8 @@ func TestLevels(t *testing.T) {
 			}
 			watch(t, p, groups...)
 			if c.beside { // first, and on the same CPU: the container alone would use up its own limit
-				// More than have their turn in 40 ms would starve from 6.18 on, where each period queues them anew in one order.
+				// More than have their turn in 40 ms would starve from 6.18 on,
+				// where each period queues them anew in one order.
 				for i := range 4 {
 					cgrouptest.Pin(t, 0, pod.Child(fmt.Sprint("beside", i)).Spin(1)[0])
 				}

@@ -24,13 +24,15 @@ type Totals struct {
 	Aheads  int64          // pools that were seen to run dry before their time; with Options.Ahead
 
 	// With Options.Use, of a group with a limit: CPU time per period, to the last tick of each CPU.
-	Used      time.Duration // in the last period that is over
-	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
+	Used time.Duration // in the last period that is over
+	// when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
+	PeriodEnd time.Duration
 	Peak      time.Duration // the most in one period since ResetPeaks
 	Second    time.Duration // the most in one second since ResetPeaks, of seconds without idle time
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
 	Sum       time.Duration // CPU time used up to PeriodEnd
-	Above     time.Duration // of it, in each period above the limit (Limit); what the next period pays back is none of it
+	// of it, in each period above the limit (Limit); what the next period pays back is none of it
+	Above time.Duration
 }
 
 // Totals is false for a group that is not watched.

@@ -168,8 +168,9 @@ func (h *received) of(group uint64, until time.Duration) []Event {
 	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return e.Group != group || e.At > until })
 }
 
-// shellLoop takes a whole CPU, for tests that failed now and then on 7.3 with the program that Spin starts on an emulated CPU:
-// TestQuotaRemoved in 2 of 33 runs, and in none of 46 with this loop, TestThrottlesAreCounted in 1 of some 10. Why is not known.
+// shellLoop takes a whole CPU, for tests that failed now and then on 7.3 with the program that Spin starts on an
+// emulated CPU: TestQuotaRemoved in 2 of 33 runs, and in none of 46 with this loop,
+// TestThrottlesAreCounted in 1 of some 10. Why is not known.
 const shellLoop = "while :; do :; done"
 
 // within waits for a condition.

@@ -36,7 +36,8 @@ func Line(what string, done, total int64, passed time.Duration) string {
 	}
 	done = min(max(done, 0), total)
 	full := int(columns * done / total)
-	line := fmt.Sprintf("%s %s%s %3d %%", what, strings.Repeat("█", full), strings.Repeat("░", columns-full), 100*done/total)
+	line := fmt.Sprintf("%s %s%s %3d %%", what, strings.Repeat("█", full), strings.Repeat("░", columns-full),
+		100*done/total)
 	if left := remaining(done, total, passed); done > 0 && done < total {
 		line += ", " + left.Round(time.Second).String() + " left"
 	}

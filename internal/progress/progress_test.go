@@ -35,7 +35,8 @@ func TestBar(t *testing.T) {
 		want  string
 	}{
 		{Patience - 1, ""},
-		{Patience + time.Second/4, "\rwork " + strings.Repeat("█", 20) + strings.Repeat("░", 20) + "  50 %, 2s left\x1b[K\r\x1b[K"},
+		{Patience + time.Second/4, "\rwork " + strings.Repeat("█", 20) + strings.Repeat("░", 20) +
+			"  50 %, 2s left\x1b[K\r\x1b[K"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer

@@ -65,7 +65,8 @@ func (l *Lines) Report(log *slog.Logger) {
 	l.unsaid, l.about = 0, nil
 	l.mu.Unlock()
 	if n > 0 {
-		log.Warn("lines about single objects were left out of the log: there were too many", "lines", n, "among_others", about,
+		log.Warn("lines about single objects were left out of the log: there were too many", "lines", n, "among_others",
+			about,
 			"hint", "`plimsoll status` shows what stands now")
 	}
 }

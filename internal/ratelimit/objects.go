@@ -85,5 +85,6 @@ func (o *Objects) bucket(now time.Time, object string) *rate.Limiter {
 	return b
 }
 
-// shortened bounds what is kept of a name. The path of a pod's group is shorter, so that no other one shares its bucket.
+// shortened bounds what is kept of a name. The path of a pod's group is shorter,
+// so that no other one shares its bucket.
 func shortened(name string) string { return name[:min(len(name), maxName)] }

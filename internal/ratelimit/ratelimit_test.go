@@ -146,7 +146,8 @@ func TestLines(t *testing.T) {
 		counts("about no object", 10, "about none")
 		counts("verbose", 10, "msg=verbose")
 		time.Sleep(reportEvery + time.Second)
-		counts("the report", 1, `left out of the log: there were too many" lines=32 among_others="[/lab/a Pod default/web /lab/with]"`)
+		counts("the report", 1,
+			`left out of the log: there were too many" lines=32 among_others="[/lab/a Pod default/web /lab/with]"`)
 		time.Sleep(10 * reportEvery)
 		counts("no report without a reason", 1, "left out")
 		log.Warn("about", "cgroup", "/lab/a")

@@ -11,8 +11,8 @@ const shrink = 5
 // tuned is at how many spells of the withheld arm the interval is narrowest.
 const tuned = 100
 
-// unseen is the length, in seconds, of one withheld spell that the variance has besides those that were seen: of the rare
-// long ones that make up a good part of a mean by Pareto's law, a few dozen spells may have none.
+// unseen is the length, in seconds, of one withheld spell that the variance has besides those that were seen: of the
+// rare long ones that make up a good part of a mean by Pareto's law, a few dozen spells may have none.
 const unseen = 0.5
 
 // Estimate is the mean difference between withheld and treated spells, from what was added so far. The zero value is

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Kept is what is kept of an experiment over a restart of the agent. All that an estimate depends on is in it, so that the
-// figures go on as if the agent had not ended.
+// Kept is what is kept of an experiment over a restart of the agent. All that an estimate depends on is in it, so that
+// the figures go on as if the agent had not ended.
 //
 // A spell that is on when the agent ends is not in it, but as an aborted one, in both arms alike.
 type Kept struct {
@@ -55,9 +55,9 @@ func (e *Experiment) Kept() Kept {
 
 // Resume goes on with an experiment that was kept.
 //
-// The seed may be another one. The estimate needs no more of the coin than that it is independent of all that came before
-// it. After a crash the number of the next spell may be one that was tossed already, and the same seed would toss the
-// same again: the arm of a spell would be known before it begins.
+// The seed may be another one. The estimate needs no more of the coin than that it is independent of all that came
+// before it. After a crash the number of the next spell may be one that was tossed already, and the same seed would
+// toss the same again: the arm of a spell would be known before it begins.
 //
 // No spell begins at once: the container may be in the midst of the spell that was on, and have a backlog of it.
 func Resume(k Kept, part float64, seed uint64, container string, now time.Time) (*Experiment, error) {
@@ -72,7 +72,8 @@ func Resume(k Kept, part float64, seed uint64, container string, now time.Time) 
 	case float64(k.Next) < spells:
 		return nil, fmt.Errorf("spell %d is the next one after %v", k.Next, spells)
 	case math.Abs(f.Saved.part-spells*part) > 1e-6*spells:
-		return nil, fmt.Errorf("the probabilities of %v spells add up to %v, and each is %v", spells, f.Saved.part, part)
+		return nil, fmt.Errorf("the probabilities of %v spells add up to %v, and each is %v", spells, f.Saved.part,
+			part)
 	}
 	return &Experiment{Figures: f, part: part, seed: seed, container: container, number: k.Next, resting: now.Add(rest),
 		harm: k.Withdrawn}, nil
@@ -80,8 +81,9 @@ func Resume(k Kept, part float64, seed uint64, container string, now time.Time) 
 
 // Kept is what is to be kept of the figures.
 func (f *Figures) Kept() KeptFigures {
-	return KeptFigures{Since: f.Since, Aborted: f.Aborted, Saved: f.Saved.kept(), Taken: f.Taken.kept(), Requests: f.Requests.kept(),
-		Both: f.both, Squares: f.squares}
+	return KeptFigures{Since: f.Since, Aborted: f.Aborted, Saved: f.Saved.kept(), Taken: f.Taken.kept(),
+		Requests: f.Requests.kept(),
+		Both:     f.both, Squares: f.squares}
 }
 
 // Figures are the figures that were kept.
@@ -89,7 +91,8 @@ func (k KeptFigures) Figures() (f Figures, err error) {
 	f = Figures{Since: k.Since, Aborted: k.Aborted, both: k.Both, squares: k.Squares}
 	var bad [3]error
 	f.Saved, bad[0] = k.Saved.estimate(true)
-	f.Taken, bad[1] = k.Taken.estimate(false) // two meters are read one after the other: their difference may be negative
+	// two meters are read one after the other: their difference may be negative
+	f.Taken, bad[1] = k.Taken.estimate(false)
 	f.Requests, bad[2] = k.Requests.estimate(true)
 	err = errors.Join(bad[:]...)
 	switch {
@@ -108,8 +111,9 @@ func (k KeptFigures) Figures() (f Figures, err error) {
 
 func (e *Estimate) kept() KeptEstimate {
 	treated, withheld := e.arms[0], e.arms[1]
-	return KeptEstimate{Treated: KeptArm{int64(treated.n), treated.sum}, Withheld: KeptArm{int64(withheld.n), withheld.sum},
-		Mean: e.mean, Squares: e.ssd, Null: e.null, Part: e.part}
+	return KeptEstimate{Treated: KeptArm{int64(treated.n), treated.sum},
+		Withheld: KeptArm{int64(withheld.n), withheld.sum},
+		Mean:     e.mean, Squares: e.ssd, Null: e.null, Part: e.part}
 }
 
 // estimate is the estimate that was kept. Sizes says that no spell came to less than 0.
@@ -129,7 +133,8 @@ func (k KeptEstimate) estimate(sizes bool) (e Estimate, err error) {
 	case !size(k.Part) || k.Part >= n && n > 0 || k.Part == 0 && n > 0:
 		err = fmt.Errorf("the probabilities of %v spells add up to %v", n, k.Part)
 	}
-	return Estimate{arms: [2]arm{{float64(treated.Spells), treated.Sum}, {float64(withheld.Spells), withheld.Sum}}, n: n,
+	return Estimate{arms: [2]arm{{float64(treated.Spells), treated.Sum}, {float64(withheld.Spells), withheld.Sum}},
+		n:    n,
 		mean: k.Mean, ssd: k.Squares, null: k.Null, part: k.Part}, err
 }
 

@@ -29,8 +29,10 @@ func restarted(t *testing.T, e *Experiment, now time.Time) *Experiment {
 
 // outcome is a random spell, of either arm.
 func outcome(rng *rand.Rand, part float64) Outcome {
-	o := Outcome{Withheld: rng.Float64() < part, Part: part, Lost: time.Duration(rng.Int64N(int64(Longest))), Length: Longest,
-		Measured: rng.IntN(3) > 0, RequestsKnown: rng.IntN(3) > 0, Requests: time.Duration(rng.Int64N(int64(time.Hour)))}
+	o := Outcome{Withheld: rng.Float64() < part, Part: part, Lost: time.Duration(rng.Int64N(int64(Longest))),
+		Length:   Longest,
+		Measured: rng.IntN(3) > 0, RequestsKnown: rng.IntN(3) > 0, Requests: time.Duration(
+			rng.Int64N(int64(time.Hour)))}
 	if rng.IntN(2) == 0 {
 		o.Lost /= 50
 	}
@@ -40,8 +42,8 @@ func outcome(rng *rand.Rand, part float64) Outcome {
 	return o
 }
 
-// TestKeptFiguresGoOn: after restarts at random moments all estimates, intervals and verdicts are the same, bit by bit, as
-// without.
+// TestKeptFiguresGoOn: after restarts at random moments all estimates, intervals and verdicts are the same, bit by bit,
+// as without.
 func TestKeptFiguresGoOn(t *testing.T) {
 	verdicts := map[Verdict]int{}
 	for seed := range uint64(300) {
@@ -68,7 +70,8 @@ func TestKeptFiguresGoOn(t *testing.T) {
 		if a, b := one.Verdict(), other.Verdict(); a != b {
 			t.Errorf("seed %d: %s, after a restart %s", seed, a, b)
 		}
-		for _, pair := range [][2]*Estimate{{&one.Saved, &other.Saved}, {&one.Taken, &other.Taken}, {&one.Requests, &other.Requests}} {
+		for _, pair := range [][2]*Estimate{{&one.Saved, &other.Saved}, {&one.Taken, &other.Taken},
+			{&one.Requests, &other.Requests}} {
 			low, high, ok := pair[0].Interval(Alpha)
 			if l, h, k := pair[1].Interval(Alpha); l != low || h != high || k != ok {
 				t.Errorf("seed %d: %v to %v, after a restart %v to %v", seed, low, high, l, h)
@@ -81,14 +84,15 @@ func TestKeptFiguresGoOn(t *testing.T) {
 	}
 }
 
-// TestSpellAtRestart: a spell that is on when the agent ends is aborted, and the next one is not tossed by the same coin. It
-// does not begin at once, for the container may be in the midst of the old one.
+// TestSpellAtRestart: a spell that is on when the agent ends is aborted, and the next one is not tossed by the same
+// coin. It does not begin at once, for the container may be in the midst of the old one.
 func TestSpellAtRestart(t *testing.T) {
 	for _, withheld := range []bool{true, false} {
 		l := start(t, withheld)
 		next := restarted(t, l.Experiment, l.now)
 		if next.Aborted != 1 || next.number != 1 || next.Watched() || l.Aborted != 0 || !l.Watched() {
-			t.Errorf("%d aborted, next is %d, on %v; before: %d aborted, on %v", next.Aborted, next.number, next.Watched(), l.Aborted, l.Watched())
+			t.Errorf("%d aborted, next is %d, on %v; before: %d aborted, on %v", next.Aborted, next.number,
+				next.Watched(), l.Aborted, l.Watched())
 		}
 		if treated, held := next.Saved.Arms(); treated+held != 0 {
 			t.Errorf("%d and %d spells", treated, held)

@@ -2,14 +2,16 @@
 // spells nothing is handed out, and the difference is the receipt. It is pure: observations go in, figures come out.
 //
 // Problem: how long a container would have been throttled without Plimsoll cannot be seen while Plimsoll acts, and two
-// weeks with and without it differ by more than Plimsoll. Loads change by the hour, their spells are few long ones among
-// many short ones, and whoever looks at the figures each day finds a difference sooner or later where there is none.
+// weeks with and without it differ by more than Plimsoll. Loads change by the hour, their spells are few long ones
+// among many short ones, and whoever looks at the figures each day finds a difference
+// sooner or later where there is none.
 //
 // Approach: an experiment with the rules of good A/B tests.
-//   - The unit is a spell (Experiment): from the first moment in which a refill or a raise would be made to the next idle
-//     stretch of two periods, which holds a whole period wherever periods begin. Until that moment both arms are treated
-//     alike, so spells without one need not be counted (Deng and Hu, Diluted Treatment Effect Estimation for Trigger
-//     Analysis, 2015). A backlog that a withheld refill leaves is over when the container is idle, and is counted.
+//   - The unit is a spell (Experiment): from the first moment in which a refill or a raise would be made to the next
+//     idle stretch of two periods, which holds a whole period wherever periods begin. Until that moment both arms are
+//     treated alike, so spells without one need not be counted (Deng and Hu, Diluted Treatment Effect Estimation for
+//     Trigger Analysis, 2015). A backlog that a withheld refill leaves is over when the container is idle, and is
+//     counted.
 //   - Whether a spell is withheld is a hash of seed, container and number of the spell (Withhold). Its probability is
 //     known, and the same seed gives the same spells.
 //   - The metric is set in advance: wall time throttled in a spell, of its first 2 s (Longest). So it is bounded. A
@@ -18,22 +20,22 @@
 //   - The estimate (Estimate) weights each spell by the inverse of its probability, after subtraction of what earlier
 //     spells of the same arm came to (AIPW). The coin is the only chance that it needs.
 //   - The interval is an asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform
-//     central limit theory and asymptotic confidence sequences, Annals of Statistics 2024, arXiv 2103.06476. It covers at
-//     all times at once, so that it may be looked at whenever somebody likes, and acted on.
-//   - Whether the arms have the sizes that the coin gives is tested too (Mismatch), by a test that may be looked at at any
-//     time: Lindon and Malek, Anytime-valid inference for multinomial count data, 2022. Where they do not, spells of one
-//     arm were lost, and no figure counts.
+//     central limit theory and asymptotic confidence sequences, Annals of Statistics 2024, arXiv 2103.06476. It covers
+//     at all times at once, so that it may be looked at whenever somebody likes, and acted on.
+//   - Whether the arms have the sizes that the coin gives is tested too (Mismatch), by a test that may be looked at at
+//     any time: Lindon and Malek, Anytime-valid inference for multinomial count data, 2022. Where they do not, spells
+//     of one arm were lost, and no figure counts.
 //   - Harm withdraws (Verdict): at 1 %, and no more refills are made until a person says otherwise.
 //   - An experiment outlives the agent (Kept, Resume), and ends with the container, the boot and the settings that are
 //     measured. A spell that is on when the agent ends is left out.
 //
-// Assumptions. Spells of one container resemble each other, for its load comes and goes by the hour. The interval does not
-// assume that they are independent or alike: what each spell would have come to in either arm is taken as given, and only
-// the coin is random, so that an estimate is a sum of martingale differences whatever the load does. What is assumed is
-// that a spell does not depend on the arm of the one before. The idle stretch sees to that: the kernel's pool is full
-// again, no work is left over, a raise ends with its spell, and after a spell that was cut 5 s are left out. What remains
-// are the container's budget above its limit and the time that it saved, which a treated spell uses up and a withheld one
-// does not; and clients who come back later, or less often, because they waited.
+// Assumptions. Spells of one container resemble each other, for its load comes and goes by the hour. The interval does
+// not assume that they are independent or alike: what each spell would have come to in either arm is taken as given,
+// and only the coin is random, so that an estimate is a sum of martingale differences whatever the load does. What is
+// assumed is that a spell does not depend on the arm of the one before. The idle stretch sees to that: the kernel's
+// pool is full again, no work is left over, a raise ends with its spell, and after a spell that was cut 5 s are left
+// out. What remains are the container's budget above its limit and the time that it saved, which a treated spell uses
+// up and a withheld one does not; and clients who come back later, or less often, because they waited.
 //
 // Why asymptotic: bounds without a limit theorem for bounded figures exist (Howard, Ramdas, McAuliffe and Sekhon,
 // Annals of Statistics 2021, section 4.2; Waudby-Smith and Ramdas, JRSS B 2024), and are wider for spells of which one
@@ -44,9 +46,9 @@
 // all spells of both arms contribute; and one long spell that was not seen is added to it (unseen). TestCoverage holds
 // this to the aim with spells that follow Pareto's law and loads that change.
 //
-// Known limits: a crash of the agent loses the spells since the experiment was last kept, up to a minute, and with them a
-// withdrawal. A pod whose own limit binds before its containers' is left out. Time throttled beyond 2 s of a spell is not
-// counted, in either arm.
+// Known limits: a crash of the agent loses the spells since the experiment was last kept, up to a minute, and with them
+// a withdrawal. A pod whose own limit binds before its containers' is left out. Time throttled beyond 2 s of a spell is
+// not counted, in either arm.
 package receipt
 
 import (

@@ -69,15 +69,16 @@ func (l *line) window(length, used, lost time.Duration) (Outcome, bool) {
 		Meter: Meter{At: l.now, Node: 3 * l.now.Sub(l.Since), Own: l.now.Sub(l.Since), Known: true}})
 }
 
-// TestSpell: a spell lasts until two periods in a row are idle; a health check does not keep it on, and a throttle does,
-// also one in which nothing runs. What the others used comes from its first 100 ms.
+// TestSpell: a spell lasts until two periods in a row are idle; a health check does not keep it on, and a throttle
+// does, also one in which nothing runs. What the others used comes from its first 100 ms.
 func TestSpell(t *testing.T) {
 	for _, withheld := range []bool{true, false} {
 		l := start(t, withheld)
 		if l.Withheld() != withheld || !l.Running(l.now) {
 			t.Fatalf("withheld: %v, running: %v", l.Withheld(), l.Running(l.now))
 		}
-		for _, w := range [][3]time.Duration{{90 * ms, 50 * ms, 40 * ms}, {90 * ms, 0, 0}, {90 * ms, 0, 70 * ms}, {90 * ms, ms, 0}, {90 * ms, 2 * ms, 0}} {
+		for _, w := range [][3]time.Duration{{90 * ms, 50 * ms, 40 * ms}, {90 * ms, 0, 0}, {90 * ms, 0, 70 * ms},
+			{90 * ms, ms, 0}, {90 * ms, 2 * ms, 0}} {
 			if o, over := l.window(w[0], w[1], w[2]); over {
 				t.Fatalf("over: %+v", o)
 			}
@@ -154,7 +155,8 @@ func TestHarmOfNeighbours(t *testing.T) {
 		}
 		from := l.now
 		l.now = l.now.Add(100 * ms)
-		l.Observe(Window{From: from, To: l.now, Used: 50 * ms, Quota: 50 * ms, Period: 100 * ms, Meter: Meter{At: l.now, Node: others, Known: true}})
+		l.Observe(Window{From: from, To: l.now, Used: 50 * ms, Quota: 50 * ms, Period: 100 * ms,
+			Meter: Meter{At: l.now, Node: others, Known: true}})
 		l.now = l.now.Add(300 * ms)
 		l.Observe(Window{From: from.Add(100 * ms), To: l.now, Quota: 50 * ms, Period: 100 * ms})
 	}

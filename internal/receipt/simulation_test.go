@@ -16,8 +16,8 @@ var weeks = flag.Int("weeks", 10_000, "simulated weeks to try")
 // kind is what refills do to the spells of a week.
 type kind struct {
 	name string
-	// treated is what a spell comes to that would be throttled for y when it is withheld. other is a spell as it might as
-	// well have been.
+	// treated is what a spell comes to that would be throttled for y when it is withheld. other is a spell as it might
+	// as well have been.
 	treated func(y, other float64) float64
 	effect  bool
 }
@@ -35,8 +35,8 @@ func kinds() []kind {
 // week is the load of one container: how long its spells would be throttled, in seconds.
 //
 // Most spells are throttled for a part of a period, some for many: Pareto's law, with a tail between one without a
-// variance and a light one. The load rises and falls with the day and with a slow chance of its own, which the next spells
-// share. Containers differ in how many spells they have.
+// variance and a light one. The load rises and falls with the day and with a slow chance of its own, which the next
+// spells share. Containers differ in how many spells they have.
 type week struct {
 	rng      *rand.Rand
 	crowds   *rand.Rand // requests that wait at once
@@ -50,7 +50,8 @@ type week struct {
 
 func newWeek(seed uint64, part float64) *week {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := &week{rng: rng, crowds: rand.New(rand.NewPCG(seed, 12)), scale: 0.01 + 0.09*rng.Float64(), tail: 1.2 + 1.8*rng.Float64(), spread: rng.Float64(), keeps: 0.9 + 0.0999*rng.Float64()}
+	w := &week{rng: rng, crowds: rand.New(rand.NewPCG(seed, 12)), scale: 0.01 + 0.09*rng.Float64(),
+		tail: 1.2 + 1.8*rng.Float64(), spread: rng.Float64(), keeps: 0.9 + 0.0999*rng.Float64()}
 	w.n = int(math.Exp(math.Log(2*Least/part) + rng.Float64()*math.Log(4)))
 	return w
 }
@@ -86,8 +87,8 @@ type weekOf struct {
 	told
 }
 
-// live lives through a week under each kind, with the same loads and coins, and looks at the figures after each withheld
-// spell and some in between.
+// live lives through a week under each kind, with the same loads and coins, and looks at the figures after each
+// withheld spell and some in between.
 func live(w *week, part float64) []*weekOf {
 	var all []*weekOf
 	for _, k := range kinds() {
@@ -114,7 +115,8 @@ func (k *weekOf) spell(y, other, crowd float64, held bool, part float64, look bo
 		came = y
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	k.Add(Outcome{Withheld: held, Part: part, Lost: seconds(came), Requests: seconds(crowd * came), RequestsKnown: true})
+	k.Add(Outcome{Withheld: held, Part: part, Lost: seconds(came), Requests: seconds(crowd * came),
+		RequestsKnown: true})
 	if !look || !k.Saved.Known() {
 		return
 	}
@@ -173,23 +175,27 @@ func one(b bool) float64 {
 	return 0
 }
 
-// TestCoverage: over a whole week of looks, the interval covers the effect in 94 % of the weeks at least. Where there is
-// no effect, refills end by mistake in 1 % of the weeks at most.
+// TestCoverage: over a whole week of looks, the interval covers the effect in 94 % of the weeks at least. Where there
+// is no effect, refills end by mistake in 1 % of the weeks at most.
 func TestCoverage(t *testing.T) {
 	for _, part := range []float64{0.01, 0.1, 0.5} {
 		sums := try(part, *weeks/3)
 		for _, k := range kinds() {
 			c := sums[k.name]
-			t.Logf("%2.0f %% withheld, %-26s missed in %.2f %% of the weeks (requests: %.2f %%), harm %.2f %%, saves %.2f %%, not valid %.2f %%", 100*part, k.name,
+			t.Logf("%2.0f %% withheld, %-26s missed in %.2f %% of the weeks (requests: %.2f %%), harm %.2f %%, "+
+				"saves %.2f %%, not valid %.2f %%", 100*part, k.name,
 				100*c.missed, 100*c.unsure, 100*c.harm, 100*c.saves, 100*c.invalid)
 			if c.missed > 0.06 || c.unsure > 0.06 {
-				t.Errorf("%v, %s: missed in %.2f %% of the weeks, the requests in %.2f %%", part, k.name, 100*c.missed, 100*c.unsure)
+				t.Errorf("%v, %s: missed in %.2f %% of the weeks, the requests in %.2f %%", part, k.name, 100*c.missed,
+					100*c.unsure)
 			}
 			if !k.effect && c.harm > 0.01 || k.name != "harms" && c.harm > 0.001 || c.invalid > 0.005 {
-				t.Errorf("%v, %s: a false alarm in %.2f %% of the weeks, not valid in %.2f %%", part, k.name, 100*c.harm, 100*c.invalid)
+				t.Errorf("%v, %s: a false alarm in %.2f %% of the weeks, not valid in %.2f %%", part, k.name,
+					100*c.harm, 100*c.invalid)
 			}
 			if k.name == "saves nearly all" && c.saves < 0.9 || k.name == "harms" && c.harm < 0.2 {
-				t.Errorf("%v, %s: saves in %.2f %% of the weeks, harms in %.2f %%", part, k.name, 100*c.saves, 100*c.harm)
+				t.Errorf("%v, %s: saves in %.2f %% of the weeks, harms in %.2f %%", part, k.name, 100*c.saves,
+					100*c.harm)
 			}
 		}
 	}

@@ -32,8 +32,8 @@ const (
 	acts = 0.01
 	// mismatched is how often arms that are fine may be taken for mismatched.
 	mismatched = 0.001
-	// crowded is how many times more requests may wait in a long spell that was not seen than in those that were, of which
-	// the crowded ones count most (TestCoverage).
+	// crowded is how many times more requests may wait in a long spell that was not seen than in those that were, of
+	// which the crowded ones count most (TestCoverage).
 	crowded = 2
 	// prior is how many spells of each probability the mixture of the test of sizes begins with, in the smaller arm.
 	prior = 10
@@ -41,11 +41,12 @@ const (
 
 // Figures are the results of an experiment, or of several.
 type Figures struct {
-	Since    time.Time
-	Saved    Estimate // wall time throttled in a spell, in seconds
-	Taken    Estimate // CPU time that the others used in the time After its begin, in seconds
-	Requests Estimate // throttled time of the requests answered in a spell, in seconds; of the spells in which they were measured
-	Aborted  int64    // spells without an outcome
+	Since time.Time
+	Saved Estimate // wall time throttled in a spell, in seconds
+	Taken Estimate // CPU time that the others used in the time After its begin, in seconds
+	// throttled time of the requests answered in a spell, in seconds; of the spells in which they were measured
+	Requests Estimate
+	Aborted  int64 // spells without an outcome
 
 	both, squares float64 // sums of lost times requests, and of requests squared, over the spells of Requests
 }

@@ -140,7 +140,8 @@ func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
 		problem = fmt.Sprintf(report.ProblemTrampled, r.called(g.ID), c.Knob, c.To, x.Err)
 	}
 	if problem != "" && problem != r.problems[key] {
-		r.log.Warn("write", "cgroup", g.Path, "knob", c.Knob, "from", c.From, "to", c.To, "outcome", x.Outcome, "error", x.Err)
+		r.log.Warn("write", "cgroup", g.Path, "knob", c.Knob, "from", c.From, "to", c.To, "outcome", x.Outcome, "error",
+			x.Err)
 	}
 	r.Problem(key, problem)
 	k.Problem = problem
@@ -161,7 +162,8 @@ func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Resul
 	if g.First(string(x.Change.Knob) + " " + string(x.Outcome)) { // the first of its kind
 		level = slog.LevelInfo
 	}
-	r.log.Log(context.Background(), level, "write", "cgroup", g.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
+	r.log.Log(context.Background(), level, "write", "cgroup", g.Path, "knob", x.Change.Knob, "from", x.Change.From,
+		"to", x.Change.To,
 		"in_force", x.InForce, "why", x.Change.Why)
 }
 
@@ -171,10 +173,13 @@ func (g *Group) idleSandbox() bool {
 }
 
 // container is the status of the group.
-func (g *Group) container(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
+func (g *Group) container(now time.Time, t report.Throttles, watched bool,
+	scheduled report.Throttles) report.Container {
 	g.totals.WallSaved += g.saving.by(now)
-	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level), Strategy: g.Strategy,
-		Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period, Quota: g.quota, Burst: g.burst,
+	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level),
+		Strategy: g.Strategy,
+		Request:  g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period, Quota: g.quota,
+		Burst:      g.burst,
 		BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow, RefillsOff: g.refillsOff, Totals: g.totals}
 	g.throttles.add(t, watched, &c.Totals)
 	addThrottles(scheduled, &c.Totals)
@@ -206,7 +211,8 @@ func (r *Recorder) Cuts(now time.Time) []report.Cut {
 	var list []report.Cut
 	for _, g := range r.groups {
 		if b := g.bounded; b.By != "" && now.Sub(g.boundedAt) < boundedFor {
-			list = append(list, report.Cut{Object: g.Name, Key: "CPUs above the limit", Asked: fmt.Sprintf("%.2f", b.Asked),
+			list = append(list, report.Cut{Object: g.Name, Key: "CPUs above the limit",
+				Asked: fmt.Sprintf("%.2f", b.Asked),
 				Given: fmt.Sprintf("%.2f", b.Given), Bound: b.By})
 		}
 	}

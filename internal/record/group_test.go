@@ -23,18 +23,21 @@ func TestProblemsCallGroups(t *testing.T) {
 	r := New(slog.New(slog.DiscardHandler))
 	known, gone := workload.ID{Path: "/kubepods/pod1/2"}, workload.ID{Path: "/gone"}
 	r.groups[known] = &Group{Group: &observe.Group{Container: workload.Container{ID: known, Name: "default/web/nginx"}}}
-	for id, want := range map[workload.ID]string{known: "default/web/nginx: another program", gone: "/gone: another program"} {
-		if said := r.Note(Note{Key: plan.Key{ID: id, Knob: plan.Quota}, Event: ledger.Overrode}); !strings.HasPrefix(said, want) {
+	for id, want := range map[workload.ID]string{known: "default/web/nginx: another program",
+		gone: "/gone: another program"} {
+		if said := r.Note(Note{Key: plan.Key{ID: id, Knob: plan.Quota},
+			Event: ledger.Overrode}); !strings.HasPrefix(said, want) {
 			t.Errorf("%q, want %q", said, want)
 		}
 	}
 }
 
-// TestOrder: groups are listed by their paths in whatever order they come and go, and one that is gone is not taken for a new one
-// of the same path.
+// TestOrder: groups are listed by their paths in whatever order they come and go, and one that is gone is not taken for
+// a new one of the same path.
 func TestOrder(t *testing.T) {
 	r := New(slog.New(slog.DiscardHandler))
-	id := func(i int) workload.ID { return workload.ID{Path: fmt.Sprintf("/%d", i/2), Inode: uint64(i)} } // each path twice
+	// each path twice
+	id := func(i int) workload.ID { return workload.ID{Path: fmt.Sprintf("/%d", i/2), Inode: uint64(i)} }
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, i := range random.Perm(40) {
 		r.Group(&observe.Group{Container: workload.Container{ID: id(i)}})
@@ -53,13 +56,14 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestIdleSandboxes: a pod's sandbox is in no list, unless it has a limit, or something of ours: then it may be a container
-// whose name is not known yet.
+// TestIdleSandboxes: a pod's sandbox is in no list, unless it has a limit, or something of ours: then it may be a
+// container whose name is not known yet.
 func TestIdleSandboxes(t *testing.T) {
 	r := New(slog.New(slog.DiscardHandler))
 	add := func(path string, sandbox bool, quota time.Duration) *Group {
 		id := workload.ID{Path: path, Inode: uint64(len(r.groups))}
-		return r.Group(&observe.Group{Container: workload.Container{ID: id, Sandbox: sandbox}, Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}})
+		return r.Group(&observe.Group{Container: workload.Container{ID: id, Sandbox: sandbox},
+			Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}})
 	}
 	add("/container", false, cpu.Unlimited)
 	add("/new", true, 50*ms)
@@ -67,7 +71,8 @@ func TestIdleSandboxes(t *testing.T) {
 	add("/sandbox", true, cpu.Unlimited)
 	var paths []string
 	none := func(*Group) (report.Throttles, bool) { return report.Throttles{}, false }
-	for _, c := range r.Containers(nil, time.Time{}, none, func(*Group) report.Throttles { return report.Throttles{} }) {
+	for _, c := range r.Containers(nil, time.Time{}, none,
+		func(*Group) report.Throttles { return report.Throttles{} }) {
 		paths = append(paths, c.Cgroup)
 	}
 	if want := []string{"/container", "/new", "/ours"}; !slices.Equal(paths, want) {

@@ -23,7 +23,8 @@ func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64, 
 		of[g.Path] = e
 		if e.Withdrawn() != "" {
 			withdrawn++
-			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, r.called(g.ID), e.Withdrawn(), report.ReceiptHint))
+			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, r.called(g.ID), e.Withdrawn(),
+				report.ReceiptHint))
 		}
 	}
 	all := state.Receipts()
@@ -44,8 +45,9 @@ func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64, 
 
 // receiptOf makes figures ready to be shown.
 func receiptOf(f *receipt.Figures, now time.Time) report.Receipt {
-	x := report.Receipt{Since: f.Since, Aborted: f.Aborted, Verdict: string(f.Verdict()), Saved: caused(&f.Saved, 1), Neighbours: caused(&f.Taken, 1),
-		Requests: caused(&f.Requests, 1)}
+	x := report.Receipt{Since: f.Since, Aborted: f.Aborted, Verdict: string(f.Verdict()), Saved: caused(&f.Saved, 1),
+		Neighbours: caused(&f.Taken, 1),
+		Requests:   caused(&f.Requests, 1)}
 	x.Treated, x.Withheld = f.Saved.Arms()
 	x.TreatedLost, x.WithheldLost = f.Saved.Means()
 	if elapsed := now.Sub(f.Since); elapsed > 0 && !f.Since.IsZero() {

@@ -108,8 +108,9 @@ func (r *Recorder) WholeTurn(out policy.Output, took time.Duration, bounded func
 	}
 	r.bounded = nil
 	n := out.Node
-	r.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used, Threshold: n.Threshold(),
-		Granted: out.Granted}
+	r.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used,
+		Threshold: n.Threshold(),
+		Granted:   out.Granted}
 	r.turns.add(took)
 }
 
@@ -118,7 +119,8 @@ func (r *Recorder) Node() report.Node { return r.node }
 
 // Writes is a copy of the counts of writes.
 func (r *Recorder) Writes() report.Writes {
-	w := report.Writes{Undone: r.writes.Undone, Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: maps.Clone(r.writes.Decisions)}
+	w := report.Writes{Undone: r.writes.Undone, Results: map[plan.Knob]map[plan.Outcome]int64{},
+		Decisions: maps.Clone(r.writes.Decisions)}
 	for knob, outcomes := range r.writes.Results {
 		w.Results[knob] = maps.Clone(outcomes)
 	}

@@ -61,7 +61,8 @@ func (r *Recorder) Trust(g *Group, t policy.Trust) {
 	}
 	*off = &t.Until
 	r.Problem(key, problem)
-	log.Warn("refills have no effect: throttles are answered by raises of the quota", "until", t.Until, "hint", "see refill-on-rewrite in `plimsoll doctor`")
+	log.Warn("refills have no effect: throttles are answered by raises of the quota", "until", t.Until, "hint",
+		"see refill-on-rewrite in `plimsoll doctor`")
 }
 
 // Events adds the numbers of refills.

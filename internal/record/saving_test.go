@@ -7,8 +7,8 @@ import (
 
 const ms = time.Millisecond
 
-// TestReportedLate: what a refill ahead of a throttle saved is known at its period's end. It counts from when the throttle
-// would have begun, and not twice.
+// TestReportedLate: what a refill ahead of a throttle saved is known at its period's end. It counts from when the
+// throttle would have begun, and not twice.
 func TestReportedLate(t *testing.T) {
 	t0 := time.Unix(0, 0)
 	at := func(d time.Duration) time.Time { return t0.Add(d) }

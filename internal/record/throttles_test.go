@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestThrottleBook: what a container has lost is what the kernel's programs count, and the estimate while they do not; neither
-// runs backwards when they forget the group and begin anew.
+// TestThrottleBook: what a container has lost is what the kernel's programs count, and the estimate while they do not;
+// neither runs backwards when they forget the group and begin anew.
 func TestThrottleBook(t *testing.T) {
 	var h throttles
 	for i, c := range []struct {

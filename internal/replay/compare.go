@@ -123,9 +123,11 @@ func column(worlds [][]*outcome, i int) (list []*outcome) {
 
 // figuresOf are those of the outcomes of all readings.
 func figuresOf(list []*outcome) Figures {
-	return Figures{Lost: of(list, func(o *outcome) time.Duration { return o.lost }), Above: of(list, func(o *outcome) time.Duration { return o.above }),
+	return Figures{Lost: of(list, func(o *outcome) time.Duration { return o.lost }),
+		Above: of(list, func(o *outcome) time.Duration { return o.above }),
 		Used:  of(list, func(o *outcome) time.Duration { return o.used }),
-		Delay: of(list, func(o *outcome) time.Duration { return percentile(o.late, 0.99) }), Refills: of(list, func(o *outcome) time.Duration { return time.Duration(o.refills) })}
+		Delay: of(list, func(o *outcome) time.Duration { return percentile(o.late, 0.99) }), Refills: of(list,
+			func(o *outcome) time.Duration { return time.Duration(o.refills) })}
 }
 
 // neighbours compares their waiting with that in a world in which the chosen do what they did.
@@ -175,8 +177,8 @@ func mean(list []sample) time.Duration {
 	return time.Duration(sum / work * float64(time.Second))
 }
 
-// model has the model say what was, with the limits as they were and without the agent's help: where that is what was recorded,
-// the difference shows what the model is worth.
+// model has the model say what was, with the limits as they were and without the agent's help: where that is what was
+// recorded, the difference shows what the model is worth.
 func (r *Result) model(chosen, others []*Series, o Setup, begin time.Time) error {
 	if slices.ContainsFunc(chosen, func(s *Series) bool { return s.Raised || s.Refills > 0 }) {
 		return nil

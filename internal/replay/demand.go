@@ -70,8 +70,9 @@ func (s *Series) demand(h history, r Reading, seed uint64) (list []stint) {
 // arrival is the time from which on work comes: all up to so much of it, in the order in which it was done.
 type arrival struct{ at, upTo time.Duration }
 
-// arrivals draws when the work of an episode came, and how much of it at a time: some at the begin, and more so long after each
-// other as new work is seen to come. The amounts do not depend on that, and their sum is that of the episode.
+// arrivals draws when the work of an episode came, and how much of it at a time: some at the begin, and more so long
+// after each other as new work is seen to come. The amounts do not depend on that,
+// and their sum is that of the episode.
 func (e episode) arrivals(c comings, period time.Duration, rng *rand.Rand) (list []arrival) {
 	var all, end time.Duration
 	for _, x := range e.work {
@@ -85,7 +86,8 @@ func (e episode) arrivals(c comings, period time.Duration, rng *rand.Rand) (list
 	most := float64(end-begin) / float64(period)
 	for at := 0.0; len(list) == 0 || at < most; at += c.next(rng, most) {
 		sum += rng.ExpFloat64()
-		list = append(list, arrival{begin + time.Duration(at*float64(period)), time.Duration(sum * float64(time.Second))})
+		list = append(list, arrival{begin + time.Duration(at*float64(period)),
+			time.Duration(sum * float64(time.Second))})
 	}
 	for i := range list {
 		list[i].upTo = time.Duration(float64(list[i].upTo) * all.Seconds() / sum)
@@ -93,8 +95,8 @@ func (e episode) arrivals(c comings, period time.Duration, rng *rand.Rand) (list
 	return list
 }
 
-// byChance says when work came by arrivals. It is asked in the order in which the work was done. None came later than its thread
-// was seen to be there in the place in which it was done: as the place's throttle began.
+// byChance says when work came by arrivals. It is asked in the order in which the work was done. None came later than
+// its thread was seen to be there in the place in which it was done: as the place's throttle began.
 func (s *Series) byChance(arrivals []arrival) func(stint) time.Duration {
 	var done time.Duration
 	return func(x stint) time.Duration {
@@ -108,8 +110,8 @@ func (s *Series) byChance(arrivals []arrival) func(stint) time.Duration {
 	}
 }
 
-// retimed has the work of threads that stood come at a time, and not before they had done what they did before. Of what comes
-// later than that a sliver comes then: else nothing would have stood.
+// retimed has the work of threads that stood come at a time, and not before they had done what they did before. Of what
+// comes later than that a sliver comes then: else nothing would have stood.
 func (e episode) retimed(came func(stint) time.Duration) (list []stint) {
 	ended := map[int]time.Duration{} // by lane
 	for _, x := range e.work {
@@ -147,7 +149,8 @@ func (s *Series) goesOn(e episode) (list []stint) {
 	return list
 }
 
-// load cuts work into the jobs of a simulated load. A thread's work is its own: where it waits, another does not take it over.
+// load cuts work into the jobs of a simulated load. A thread's work is its own: where it waits,
+// another does not take it over.
 func load(list []stint) (sim.Load, []sim.Job) {
 	var jobs []sim.Job
 	threads := 0
@@ -155,7 +158,8 @@ func load(list []stint) (sim.Load, []sim.Job) {
 		threads = max(threads, x.lane)
 		pieces := time.Duration(max(1, (x.work+grain-1)/grain))
 		for k := range pieces {
-			jobs = append(jobs, sim.Job{At: x.came + x.work*k/pieces, Cost: max(1, x.work*(k+1)/pieces-x.work*k/pieces), Lane: x.lane})
+			jobs = append(jobs, sim.Job{At: x.came + x.work*k/pieces, Cost: max(1, x.work*(k+1)/pieces-x.work*k/pieces),
+				Lane: x.lane})
 		}
 	}
 	slices.SortStableFunc(jobs, func(a, b sim.Job) int { return cmp.Compare(a.At, b.At) })

@@ -47,8 +47,10 @@ func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Seri
 	t.Helper()
 	const path = "/lab/a"
 	begin := t0().Add(-10 * time.Second)
-	w, err := trial.New(trial.Scenario{Kernel: sim.Config{CPUs: 4, Version: 2, BurstFile: true, Start: begin, Seed: seed}, Threshold: 90, Events: true, Ahead: true,
-		Groups: []trial.Group{{Path: path, Quota: quota, Period: 100 * ms, Load: load, Strategy: with(p), Expiry: begin}}})
+	w, err := trial.New(trial.Scenario{Kernel: sim.Config{CPUs: 4, Version: 2, BurstFile: true, Start: begin,
+		Seed: seed}, Threshold: 90, Events: true, Ahead: true,
+		Groups: []trial.Group{{Path: path, Quota: quota, Period: 100 * ms, Load: load, Strategy: with(p),
+			Expiry: begin}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,8 @@ func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Seri
 		w.Run(100*ms, nil)
 		used, lost = w.Kernel.Used(path)-used, w.Kernel.ThrottledWall(path)-lost
 		if used > 0 || lost > 0 {
-			b.Add([]flight.Period{{Cgroup: path, End: begin.Add(at).UnixMilli(), Used: used.Microseconds(), Quota: quota.Microseconds(),
+			b.Add([]flight.Period{{Cgroup: path, End: begin.Add(at).UnixMilli(), Used: used.Microseconds(),
+				Quota:     quota.Microseconds(),
 				Throttled: lost.Microseconds(), Count: 1}})
 		}
 	}
@@ -72,7 +75,8 @@ func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Seri
 }
 
 func minute() Setup {
-	return Setup{From: t0(), To: t0().Add(time.Minute), CPUs: 4, Strategy: with(strategy.Auto), Step: time.Second, Seed: 99}
+	return Setup{From: t0(), To: t0().Add(time.Minute), CPUs: 4, Strategy: with(strategy.Auto), Step: time.Second,
+		Seed: 99}
 }
 
 func compare(t *testing.T, s *Series, o Setup) Container {
@@ -94,16 +98,17 @@ func TestModelSaysWhatWas(t *testing.T) {
 	for name, load := range loads() {
 		for seed := range uint64(3) {
 			c := compare(t, recorded(t, load, strategy.None, seed), minute())
-			if m := c.Model; m == nil || !near(m.Lost.Value, c.Was.Lost.Value, 0.03, 50*ms) || !near(m.Used.Value, c.Was.Used.Value, 0.01, 50*ms) {
+			if m := c.Model; m == nil || !near(m.Lost.Value, c.Was.Lost.Value, 0.03, 50*ms) ||
+				!near(m.Used.Value, c.Was.Used.Value, 0.01, 50*ms) {
 				t.Errorf("%s %d: the model says %+v, the record %+v", name, seed, m, c.Was)
 			}
 		}
 	}
 }
 
-// TestForetold: what a replay foretells of auto, beside the same load under auto. The time that auto saves is right within 6 %,
-// the CPU time above the limit within its bounds, and the time that is still lost, on average, within 15 %; where work comes by
-// chance, within a half.
+// TestForetold: what a replay foretells of auto, beside the same load under auto. The time that auto saves is right
+// within 6 %, the CPU time above the limit within its bounds, and the time that is still lost, on average, within 15 %;
+// where work comes by chance, within a half.
 func TestForetold(t *testing.T) {
 	part := map[string]float64{"requests": 0.5, "bursts": 0.15, "batch": 0.15}
 	for name, load := range loads() {
@@ -111,14 +116,17 @@ func TestForetold(t *testing.T) {
 		for seed := range uint64(5) {
 			c := compare(t, recorded(t, load, strategy.None, seed), minute())
 			real := compare(t, recorded(t, load, strategy.Auto, seed), minute())
-			if got, came := c.Would.Above, real.Was.Above.Value; came < got.Low-20*ms || float64(came) > 1.05*float64(got.High) {
+			if got, came := c.Would.Above, real.Was.Above.Value; came < got.Low-20*ms ||
+				float64(came) > 1.05*float64(got.High) {
 				t.Errorf("%s %d: above the limit: foretold %v, came %v", name, seed, got, came)
 			}
-			if saved, came := c.Was.Lost.Value-c.Would.Lost.Value, c.Was.Lost.Value-real.Was.Lost.Value; !near(saved, came, 0.06, 5*ms) {
+			if saved, came := c.Was.Lost.Value-c.Would.Lost.Value, c.Was.Lost.Value-real.Was.Lost.Value; !near(saved,
+				came, 0.06, 5*ms) {
 				t.Errorf("%s %d: foretold to save %v, saved %v", name, seed, saved, came)
 			}
 			lost, lostForetold = lost+real.Was.Lost.Value, lostForetold+c.Would.Lost.Value
-			t.Logf("%s %d: lost %v; auto: foretold %v, came %v; above: foretold %v, came %v; p99 delay: was %v, foretold %v", name, seed, c.Was.Lost.Value,
+			t.Logf("%s %d: lost %v; auto: foretold %v, came %v; above: foretold %v, came %v; p99 delay: was %v, "+
+				"foretold %v", name, seed, c.Was.Lost.Value,
 				c.Would.Lost, real.Was.Lost.Value, c.Would.Above, real.Was.Above.Value, c.Was.Delay, c.Would.Delay)
 		}
 		if !near(lostForetold, lost, part[name], 0) {
@@ -133,11 +141,13 @@ func TestComings(t *testing.T) {
 		load        string
 		age         int // in places
 		least, most float64
-	}{{"requests", 1, 0.4, 1.3}, {"requests", 4, 0.3, 1.7}, {"bursts", 1, 0, 0}, {"bursts", 10, 0, 0.2}, {"bursts", 13, 0.3, 4}, {"batch", 20, 0, 0}, {"batch", 50, 0.15, 4}} {
+	}{{"requests", 1, 0.4, 1.3}, {"requests", 4, 0.3, 1.7}, {"bursts", 1, 0, 0}, {"bursts", 10, 0, 0.2},
+		{"bursts", 13, 0.3, 4}, {"batch", 20, 0, 0}, {"batch", 50, 0.15, 4}} {
 		for seed := range uint64(3) {
 			got := recorded(t, loads()[c.load], strategy.None, seed).history(4).comings[bin(c.age)]
 			if got < c.least || got > c.most {
-				t.Errorf("%s %d: %.2f times a place of age %d, want %v to %v", c.load, seed, got, c.age, c.least, c.most)
+				t.Errorf("%s %d: %.2f times a place of age %d, want %v to %v", c.load, seed, got, c.age, c.least,
+					c.most)
 			}
 		}
 	}
@@ -158,7 +168,8 @@ func TestSameSeedSameReplay(t *testing.T) {
 
 // series is a container of one minute with these places, in ms of use and of throttled time.
 func series(places ...[2]int) *Series {
-	s := &Series{Name: "a", Cgroup: "/a", Period: 100 * ms, Begin: t0(), Limits: []Limit{{t0(), quota}}, Places: make([]Place, 20)}
+	s := &Series{Name: "a", Cgroup: "/a", Period: 100 * ms, Begin: t0(), Limits: []Limit{{t0(), quota}},
+		Places: make([]Place, 20)}
 	for i, p := range places {
 		s.Places[i] = Place{Used: time.Duration(p[0]) * ms, Lost: time.Duration(p[1]) * ms}
 	}
@@ -181,12 +192,17 @@ func TestReadings(t *testing.T) {
 		places      [][2]int
 		early, late string
 	}{
-		{"one thread that stood twice", [][2]int{{50, 30}, {50, 50}, {20, 0}}, "1: 20 20 50; 1: 100 70 50; 1: 200 120 20", "1: 20 20 50; 1: 100 70 0; 1: 100 100 49; 1: 200 150 0; 1: 200 200 19"},
-		{"two threads", [][2]int{{50, 50}, {50, 75}, {20, 0}}, "1: 25 25 25; 2: 25 25 25; 1: 100 50 25; 2: 100 50 25; 1: 200 75 10; 2: 200 75 10", ""},
+		{"one thread that stood twice", [][2]int{{50, 30}, {50, 50}, {20, 0}},
+			"1: 20 20 50; 1: 100 70 50; 1: 200 120 20",
+			"1: 20 20 50; 1: 100 70 0; 1: 100 100 49; 1: 200 150 0; 1: 200 200 19"},
+		{"two threads", [][2]int{{50, 50}, {50, 75}, {20, 0}},
+			"1: 25 25 25; 2: 25 25 25; 1: 100 50 25; 2: 100 50 25; 1: 200 75 10; 2: 200 75 10", ""},
 		{"a second thread came in the middle", [][2]int{{50, 30}, {50, 50}, {50, 70}, {50, 75}, {20, 0}},
-			"1: 20 20 50; 1: 100 70 50; 1: 200 120 30; 1: 300 150 25; 1: 400 175 10; 2: 210 210 20; 2: 300 230 25; 2: 400 255 10", ""},
+			"1: 20 20 50; 1: 100 70 50; 1: 200 120 30; 1: 300 150 25; 1: 400 175 10; 2: 210 210 20; 2: 300 230 25; " +
+				"2: 400 255 10", ""},
 		{"the second thread was away for a period", [][2]int{{50, 50}, {50, 75}, {50, 50}, {50, 75}, {20, 0}},
-			"1: 25 25 25; 2: 25 25 25; 1: 100 50 25; 2: 100 50 25; 1: 200 75 50; 1: 300 125 25; 2: 300 300 25; 1: 400 150 10; 2: 400 325 10", ""},
+			"1: 25 25 25; 2: 25 25 25; 1: 100 50 25; 2: 100 50 25; 1: 200 75 50; 1: 300 125 25; 2: 300 300 25; 1: " +
+				"400 150 10; 2: 400 325 10", ""},
 		{"nothing stood", [][2]int{{30, 0}, {40, 0}}, "1: 0 0 30; 1: 100 100 40", "1: 0 70 30; 1: 100 160 40"},
 	} {
 		s := series(c.places...)
@@ -229,8 +245,8 @@ func sameTold(a, b string) bool {
 	return true
 }
 
-// TestOpenEpisode: a thread that still stands where a gap begins would have gone on until there, and what it would have done
-// is in the bound from above.
+// TestOpenEpisode: a thread that still stands where a gap begins would have gone on until there, and what it would have
+// done is in the bound from above.
 func TestOpenEpisode(t *testing.T) {
 	s := series([2]int{50, 50}, [2]int{50, 50}, [2]int{50, 50})
 	for i := 3; i < len(s.Places); i++ {
@@ -274,7 +290,8 @@ func TestLimitThatChanges(t *testing.T) {
 // TestNeighboursPay: on a machine of one CPU a neighbour waits where a container is let above its limit.
 func TestNeighboursPay(t *testing.T) {
 	s, n := series(), series()
-	s.Places, n.Places, n.Name, n.Cgroup, n.Limits = make([]Place, 600), make([]Place, 600), "n", "/n", []Limit{{t0(), 0}}
+	s.Places, n.Places, n.Name, n.Cgroup, n.Limits = make([]Place, 600), make([]Place,
+		600), "n", "/n", []Limit{{t0(), 0}}
 	for i := range s.Places {
 		n.Places[i].Used = 45 * ms
 		if i%10 < 3 {
@@ -293,7 +310,8 @@ func TestNeighboursPay(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	o.CPUs = 4
-	if r, err = Compare([]*Series{s}, []*Series{n}, o, func() {}); err != nil || r.Neighbours.NewP99.Value != 0 || r.Neighbours.Worst != "" {
+	if r, err = Compare([]*Series{s}, []*Series{n}, o, func() {}); err != nil || r.Neighbours.NewP99.Value != 0 ||
+		r.Neighbours.Worst != "" {
 		t.Errorf("with CPUs to spare: %+v, %v", r.Neighbours, err)
 	}
 }
@@ -302,10 +320,12 @@ func TestNeighboursPay(t *testing.T) {
 func TestMinuteThatBeginsBefore(t *testing.T) {
 	used := make([]float32, 600)
 	used[0], used[599] = 500, 700 // 10 us
-	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 30, PeriodUs: 100_000, LimitUs: 50_000, UsedUs: 12_000, Periods: 600, Used: used,
+	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 30, PeriodUs: 100_000, LimitUs: 50_000,
+		UsedUs: 12_000, Periods: 600, Used: used,
 		QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
 	for _, from := range []time.Duration{-time.Second, 0, 30 * time.Millisecond, time.Second, 59 * time.Second} {
-		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, t0().Add(from), t0().Add(time.Minute+time.Second))
+		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, t0().Add(from),
+			t0().Add(time.Minute+time.Second))
 		if err != nil || len(list) != 1 {
 			t.Fatal(err)
 		}
@@ -320,8 +340,10 @@ func TestMinuteThatBeginsBefore(t *testing.T) {
 
 // TestLateTimer: throttled time that a late timer reports at the last of several periods is that of all of them.
 func TestLateTimer(t *testing.T) {
-	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 50, PeriodUs: 100_000, LimitUs: 50_000, UsedUs: 153_000, ThrottledUs: 140_000, Periods: 3,
-		Used: []float32{5000, 5000, 5000}, ThrottledMs: []int32{0, 0, 140}, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
+	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 50, PeriodUs: 100_000, LimitUs: 50_000,
+		UsedUs: 153_000, ThrottledUs: 140_000, Periods: 3,
+		Used: []float32{5000, 5000, 5000}, ThrottledMs: []int32{0, 0,
+			140}, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
 	list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, t0(), t0().Add(time.Minute))
 	if err != nil || len(list) != 1 {
 		t.Fatal(err)

@@ -42,9 +42,10 @@ func (s *Series) at(end time.Time) int {
 	return int(math.Round(float64(end.Sub(s.Begin))/float64(s.Period))) - 1
 }
 
-// FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded, in Unix
-// ms.
-func FromRecord(rows []flight.Minute, covered []int64, from, to time.Time) (list []*Series, warnings []string, err error) {
+// FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded,
+// in Unix ms.
+func FromRecord(rows []flight.Minute, covered []int64, from, to time.Time) (list []*Series, warnings []string,
+	err error) {
 	groups := map[string][]*flight.Minute{}
 	for i := range rows {
 		m := &rows[i]
@@ -81,8 +82,10 @@ func build(rows []*flight.Minute, covered []int64, from, to time.Time) (*Series,
 	period := time.Duration(rows[0].PeriodUs) * time.Microsecond
 	for _, m := range rows {
 		if p := time.Duration(m.PeriodUs) * time.Microsecond; p != period {
-			return nil, nil, fmt.Errorf("the period of %.100q changed from %s to %s at %s: replay a time before or after it", name, period, p,
-				time.UnixMilli(m.Start).In(from.Location()).Format("15:04 MST"))
+			return nil, nil,
+				fmt.Errorf("the period of %.100q changed from %s to %s at %s: replay a time before or after it", name,
+					period, p,
+					time.UnixMilli(m.Start).In(from.Location()).Format("15:04 MST"))
 		}
 		if other := m.Name(); other != name {
 			notes = append(notes, fmt.Sprintf("%s was called %s before: it is one control group", name, other))
@@ -96,7 +99,8 @@ func build(rows []*flight.Minute, covered []int64, from, to time.Time) (*Series,
 	if n < 1 {
 		return nil, notes, nil
 	}
-	s := &Series{Cgroup: last.Cgroup, Name: name, Namespace: last.Namespace, Period: period, Begin: begin, Places: make([]Place, n)}
+	s := &Series{Cgroup: last.Cgroup, Name: name, Namespace: last.Namespace, Period: period, Begin: begin,
+		Places: make([]Place, n)}
 	s.gaps(covered)
 	for _, m := range rows {
 		s.add(m)
@@ -110,8 +114,10 @@ func once(rows []*flight.Minute, name string, zone *time.Location) (kept []*flig
 	seen := map[int64]bool{}
 	for _, m := range rows {
 		if seen[m.Start] {
-			notes = append(notes, fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back or the agent was restarted; the first is replayed",
-				time.UnixMilli(m.Start).In(zone).Format("15:04 MST"), name))
+			notes = append(notes,
+				fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back or the agent was "+
+					"restarted; the first is replayed",
+					time.UnixMilli(m.Start).In(zone).Format("15:04 MST"), name))
 			continue
 		}
 		seen[m.Start] = true
@@ -155,7 +161,8 @@ func (s *Series) add(m *flight.Minute) {
 		}
 		p.Unknown = false
 	}
-	for at := min(first+len(m.Used), len(s.Places)) - 1; at > max(first, 0); at-- { // a late timer reports the time of several periods at the last
+	// a late timer reports the time of several periods at the last
+	for at := min(first+len(m.Used), len(s.Places)) - 1; at > max(first, 0); at-- {
 		if over := s.Places[at].Lost - s.Period; over > 0 {
 			s.Places[at].Lost -= over
 			s.Places[at-1].Lost += over
@@ -172,8 +179,8 @@ func share(part, sum float64, exact int64) time.Duration {
 	return time.Duration(part / sum * float64(exact) * float64(time.Microsecond))
 }
 
-// limits notes the limits, and whether a larger quota was in force. Where the owner's limit is not known, the smallest quota
-// that was in force is taken for it.
+// limits notes the limits, and whether a larger quota was in force. Where the owner's limit is not known, the smallest
+// quota that was in force is taken for it.
 func (s *Series) limits(rows []*flight.Minute) {
 	least := int64(0)
 	for _, m := range rows {
@@ -202,7 +209,10 @@ func (s *Series) limits(rows []*flight.Minute) {
 func restarted(list []*Series) (notes []string) {
 	for i := 1; i < len(list); i++ {
 		if a, b := list[i-1], list[i]; a.Name == b.Name {
-			notes = append(notes, fmt.Sprintf("%s was restarted: it had the control groups %s and %s, each of which is replayed by itself", a.Name, a.Cgroup, b.Cgroup))
+			notes = append(notes,
+				fmt.Sprintf(
+					"%s was restarted: it had the control groups %s and %s, each of which is replayed by itself",
+					a.Name, a.Cgroup, b.Cgroup))
 		}
 	}
 	return notes

@@ -25,13 +25,15 @@ func (c *Container) was(o Setup) {
 		c.Open = c.Open || e.open
 	}
 	f.Lost, f.Used, f.Above, f.Refills = exactly(lost), exactly(used), exactly(above), exactly(time.Duration(s.Refills))
-	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }), Lost: s.curve(o, func(p Place) float64 { return p.Lost.Seconds() })}
+	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }),
+		Lost: s.curve(o, func(p Place) float64 { return p.Lost.Seconds() })}
 	var delays []time.Duration
 	for _, r := range readings() {
 		demand := s.demand(h, r, o.Seed)
 		delays = append(delays, percentile(s.delays(demand, o), 0.99))
 		if curve := s.cut(rates(demand, s, o), o); c.WasCurves.Demand == nil {
-			c.WasCurves.Demand, c.WasCurves.DemandLow, c.WasCurves.DemandHigh = curve, slices.Clone(curve), slices.Clone(curve)
+			c.WasCurves.Demand, c.WasCurves.DemandLow, c.WasCurves.DemandHigh = curve, slices.Clone(
+				curve), slices.Clone(curve)
 		} else {
 			c.WasCurves.widen(curve)
 		}

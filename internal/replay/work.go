@@ -12,7 +12,8 @@ const (
 	least    = 0.05                  // a rate
 	noise    = 0.15                  // of a rate, in threads
 	trace    = time.Millisecond      // of CPU time in a place: no more is no work
-	whole    = 0.75                  // of the time in which its group ran: a thread that ran for so long was there all the time
+	// of the time in which its group ran: a thread that ran for so long was there all the time
+	whole = 0.75
 )
 
 // stint is work that one thread did in one place. Times are since the series' begin.
@@ -25,8 +26,8 @@ type stint struct {
 	never   bool // it was not done
 }
 
-// episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or has a
-// gap.
+// episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or
+// has a gap.
 type episode struct {
 	first, last int
 	open        bool
@@ -82,8 +83,9 @@ func (s *Series) history(cpus float64) history {
 	return h
 }
 
-// comings is how often new work comes in a place, on average, by the time since work last came. What comes independently of what
-// came before, requests, comes as often at any time. What comes in turns, a batch or a collector, comes after a while only.
+// comings is how often new work comes in a place, on average, by the time since work last came. What comes
+// independently of what came before, requests, comes as often at any time. What comes in turns,
+// a batch or a collector, comes after a while only.
 type comings []float64
 
 const (
@@ -94,8 +96,8 @@ const (
 // bin is that of so many places since work came.
 func bin(age int) int { return min(int(math.Log(float64(max(age, 1)))/math.Log(widths)), bins-1) }
 
-// comings looks at the empty places after each run of places with work, and at the first with work again. Where no place is empty
-// so soon after work came, it takes the next later ones.
+// comings looks at the empty places after each run of places with work, and at the first with work again. Where no
+// place is empty so soon after work came, it takes the next later ones.
 func (s *Series) comings() comings {
 	var places, came [bins]float64
 	start, busy := -1, false
@@ -126,7 +128,8 @@ func (s *Series) comings() comings {
 	return list
 }
 
-// next draws how many places after work came new work comes, most at most: when a sum of the rates reaches an exponential number.
+// next draws how many places after work came new work comes, most at most:
+// when a sum of the rates reaches an exponential number.
 func (c comings) next(rng *rand.Rand, most float64) float64 {
 	left := rng.ExpFloat64()
 	for age := 0; float64(age) < most; age++ {
@@ -148,8 +151,8 @@ func (s *Series) seen(i int) (rate float64, ok bool) {
 	return s.Places[i].Used.Seconds() / run.Seconds(), run >= leastRun && s.Places[i].Used > 0
 }
 
-// rate is that of all episodes: the mean of the places that show one. Where there is none it is the largest that any place may
-// have had.
+// rate is that of all episodes: the mean of the places that show one. Where there is none it is the largest that any
+// place may have had.
 func (s *Series) rate(list []episode, cpus float64) float64 {
 	var used, ran time.Duration
 	for _, e := range list {
@@ -182,9 +185,9 @@ func (s *Series) outside(i int, rate, cpus float64) (list []stint) {
 	return list
 }
 
-// threads divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in it. A
-// thread that ran in a part of the time only had just come, or was just done: what it does later came later. The first and the
-// last place do not show their rates, and have those of the places beside them.
+// threads divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in
+// it. A thread that ran in a part of the time only had just come, or was just done: what it does later came later. The
+// first and the last place do not show their rates, and have those of the places beside them.
 func (s *Series) threads(e *episode, usual, cpus float64) {
 	rate := usual
 	for i := e.first; i <= e.last; i++ {

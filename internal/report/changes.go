@@ -15,8 +15,9 @@ const (
 
 // Plan is a dry run: what would be changed.
 type Plan struct {
-	Schema  string            `json:"schema"`
-	Changes []plan.Change     `json:"changes"`         // what would be changed, in the order in which it would be written
+	Schema string `json:"schema"`
+	// what would be changed, in the order in which it would be written
+	Changes []plan.Change     `json:"changes"`
 	Names   map[string]string `json:"names,omitempty"` // names of groups by path, where they are known
 	// for people: globs that match no control group, and where nothing is to be changed, what is left out
 	Notes []string `json:"notes,omitempty"`
@@ -42,7 +43,8 @@ func (p Plan) Text(w io.Writer) error {
 		}
 		rows := [][]string{{first, "KNOB", "FROM", "TO", "WHY"}}
 		for _, c := range p.Changes {
-			rows = append(rows, []string{cmp.Or(p.Names[c.Cgroup.Path], c.Cgroup.Path), string(c.Knob), string(c.From), string(c.To), c.Why})
+			rows = append(rows, []string{cmp.Or(p.Names[c.Cgroup.Path], c.Cgroup.Path), string(c.Knob), string(c.From),
+				string(c.To), c.Why})
 		}
 		out.table(rows)
 	}
@@ -84,7 +86,8 @@ func (r Results) Text(w io.Writer) error {
 // resultLine is "/lab/a burst 50ms -> 0s: applied (why)".
 func resultLine(r plan.Result) string {
 	c := r.Change
-	line := c.Cgroup.Path + " " + string(c.Knob) + " " + string(c.From) + " -> " + string(c.To) + ": " + string(r.Outcome)
+	line := c.Cgroup.Path + " " + string(c.Knob) + " " + string(c.From) + " -> " + string(c.To) + ": " +
+		string(r.Outcome)
 	if r.InForce != "" && r.InForce != c.To {
 		line += ", in force " + string(r.InForce)
 	}

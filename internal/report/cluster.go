@@ -45,8 +45,8 @@ func (c Cluster[T]) Silent() int {
 	return n
 }
 
-// Having leaves of the nodes that answered those that have something of a name, and of their status only that. It is an error
-// where none has.
+// Having leaves of the nodes that answered those that have something of a name, and of their status only that. It is an
+// error where none has.
 func Having(nodes []Answer[Status], name string) (list []Answer[Status], err error) {
 	found := false
 	for _, a := range nodes {
@@ -106,7 +106,8 @@ func statusOfAll(p *page, nodes []Answer[Status]) {
 		if s == nil {
 			continue
 		}
-		p.printf("node %s: %s, %s; %.2f of %.2f CPUs used, %s; %s\n", a.Node, s.Mode, s.Node.words(), s.Node.Used, s.Node.Capacity,
+		p.printf("node %s: %s, %s; %.2f of %.2f CPUs used, %s; %s\n", a.Node, s.Mode, s.Node.words(), s.Node.Used,
+			s.Node.Capacity,
 			several(len(folded(s.Containers)), "container"), s.Events.line())
 		if s.Mode == Held {
 			p.printf("  held%s\n", s.heldLine())
@@ -125,7 +126,8 @@ func reportOfAll(p *page, nodes []Answer[Report]) {
 		}
 		used, done := a.Answer.rows()
 		for i := range used {
-			use, did = append(use, append([]string{a.Node}, used[i]...)), append(did, append([]string{a.Node}, done[i]...))
+			use, did = append(use, append([]string{a.Node}, used[i]...)), append(did,
+				append([]string{a.Node}, done[i]...))
 		}
 	}
 	if len(use) == 1 {

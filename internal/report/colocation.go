@@ -19,12 +19,14 @@ type Colocation struct {
 	Mechanisms []Mechanism        `json:"mechanisms"` // those that there are, and whether this machine has them
 	// the files that the mechanism sets, one of a group each; with `slice` and `cookie` the tasks of a group, with
 	// Group Identity also the machine's switch, `gate` of `/`
-	Knobs     []Priority `json:"knobs"`
-	Exposed   []string   `json:"exposed,omitempty"`           // offline groups that meet some online work at the weight of the group above them
-	Missing   []string   `json:"missing,omitempty"`           // groups without the file
-	Room      *float64   `json:"offline_room_cpus,omitempty"` // CPUs that offline work may use; absent while it is not bounded
-	Ranks     []Rank     `json:"ranks"`                       // the containers on each side
-	Scheduler *Scheduler `json:"scheduler,omitempty"`         // with `schedExt`: the scheduler; absent: not requested
+	Knobs []Priority `json:"knobs"`
+	// offline groups that meet some online work at the weight of the group above them
+	Exposed []string `json:"exposed,omitempty"`
+	Missing []string `json:"missing,omitempty"` // groups without the file
+	// CPUs that offline work may use; absent while it is not bounded
+	Room      *float64   `json:"offline_room_cpus,omitempty"`
+	Ranks     []Rank     `json:"ranks"`               // the containers on each side
+	Scheduler *Scheduler `json:"scheduler,omitempty"` // with `schedExt`: the scheduler; absent: not requested
 }
 
 // Mechanism is one way to prefer online work.
@@ -138,13 +140,19 @@ type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used,
 
 func newColocationMetrics() colocationMetrics {
 	return colocationMetrics{
-		inForce:    describe("colocation_in_force", "1 while every file that gives online work priority holds the value that the agent requests."),
-		mechanism:  describe("colocation_mechanism", "1 for the mechanism that deprioritizes offline work.", "mechanism"),
-		resets:     describe("colocation_resets", "Times that owners overwrote a value of the co-location, over the files that hold such a value now."),
-		refused:    describe("colocation_refused", "Writes of the co-location that were refused or overwritten, over the files that hold such a value now."),
-		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank: online, offline or neutral.", "rank"),
-		room:       describe("offline_room_cpus", "CPUs that offline work may use; +Inf while it is not bounded."),
-		used:       describe("rank_used_cpus", "CPUs used by the containers of a rank, of the last ten seconds.", "rank"),
+		inForce: describe("colocation_in_force",
+			"1 while every file that gives online work priority holds the value that the agent requests."),
+		mechanism: describe("colocation_mechanism", "1 for the mechanism that deprioritizes offline work.",
+			"mechanism"),
+		resets: describe("colocation_resets",
+			"Times that owners overwrote a value of the co-location, over the files that hold such a value now."),
+		refused: describe("colocation_refused",
+			"Writes of the co-location that were refused or overwritten, over the files that hold such a value now."),
+		usage: describe("rank_usage_seconds_total",
+			"CPU time used by the containers of a rank: online, offline or neutral.", "rank"),
+		room: describe("offline_room_cpus", "CPUs that offline work may use; +Inf while it is not bounded."),
+		used: describe("rank_used_cpus", "CPUs used by the containers of a rank, of the last ten seconds.",
+			"rank"),
 		containers: describe("rank_containers", "Containers of a rank.", "rank"),
 	}
 }

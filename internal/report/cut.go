@@ -30,7 +30,8 @@ func (s *Status) AddCuts(list []Cut, now int) {
 	s.CutsNow += now
 	s.Cuts = append(s.Cuts, list...)
 	slices.SortFunc(s.Cuts, func(a, b Cut) int {
-		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Bound, b.Bound))
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Field, b.Field),
+			cmp.Compare(a.Bound, b.Bound))
 	})
 	s.Cuts = s.Cuts[:min(len(s.Cuts), mostCuts)]
 }
@@ -51,7 +52,8 @@ func (s Status) cuts(p *page) {
 	p.printf("\ncut:\n")
 	for i, c := range s.Cuts {
 		if i == mostInText {
-			p.printf("  %d more (hint: %s lists the first %d in cuts)\n", s.CutsNow-mostInText, Called("`plimsoll status --json`", s.Flags), mostCuts)
+			p.printf("  %d more (hint: %s lists the first %d in cuts)\n", s.CutsNow-mostInText,
+				Called("`plimsoll status --json`", s.Flags), mostCuts)
 			break
 		}
 		p.printf("  %s\n", Printable(c.line()))

@@ -15,7 +15,8 @@ func TestCutsAreBounded(t *testing.T) {
 	if s.CutsNow != 3*mostCuts+1000 || len(s.Cuts) != mostCuts {
 		t.Fatalf("%d of %d", len(s.Cuts), s.CutsNow)
 	}
-	if first, last := s.Cuts[0].Object, s.Cuts[mostCuts-1].Object; first != "Pod 0001" || last != fmt.Sprintf("Pod %04d", mostCuts) {
+	if first, last := s.Cuts[0].Object, s.Cuts[mostCuts-1].Object; first != "Pod 0001" ||
+		last != fmt.Sprintf("Pod %04d", mostCuts) {
 		t.Errorf("from %s to %s", first, last)
 	}
 }

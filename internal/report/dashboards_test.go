@@ -73,8 +73,8 @@ var (
 	aField    = regexp.MustCompile(`\$\{__(?:field\.labels|data\.fields)\.([a-z_]+)\}`)
 )
 
-// follow says what is wrong with a link of a dashboard: it leads to a dashboard and a panel that are there, sets variables that
-// are declared there, and takes their values from what the place that it stands in has.
+// follow says what is wrong with a link of a dashboard: it leads to a dashboard and a panel that are there, sets
+// variables that are declared there, and takes their values from what the place that it stands in has.
 func follow(link, from string, labels map[string]bool, all map[string]dashboard) (problems []string) {
 	path := aPath.FindStringSubmatch(link)
 	if path == nil {
@@ -97,7 +97,8 @@ func follow(link, from string, labels map[string]bool, all map[string]dashboard)
 			}
 		case is && assigned && to.variables()[variable]:
 			set[variable] = true
-		case name == "viewPanel" && assigned && slices.ContainsFunc(to.panelIDs(), func(id int) bool { return fmt.Sprint(id) == value }):
+		case name == "viewPanel" && assigned && slices.ContainsFunc(to.panelIDs(),
+			func(id int) bool { return fmt.Sprint(id) == value }):
 		default:
 			problems = append(problems, "dashboard "+to.UID+" has no "+part)
 		}
@@ -137,7 +138,8 @@ func TestDashboardsAreWhole(t *testing.T) {
 		known := maps.Clone(d.variables())
 		for _, p := range d.Panels {
 			where := fmt.Sprintf("%s: %q", uid, p.Title)
-			if ids[p.ID] || p.ID == 0 || p.Title == "" || !strings.HasSuffix(p.Description, ".") || len(p.Targets) == 0 {
+			if ids[p.ID] || p.ID == 0 || p.Title == "" || !strings.HasSuffix(p.Description, ".") ||
+				len(p.Targets) == 0 {
 				t.Errorf("%s: id %d, description %q, %d queries", where, p.ID, p.Description, len(p.Targets))
 			}
 			ids[p.ID] = true
@@ -176,8 +178,8 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
-// TestAlertToThrottlesInThreeClicks: from an alert, and from each curve of a container, there is a way to that container; there
-// the first panel is its use against its limit, and a click in it leads to the throttles.
+// TestAlertToThrottlesInThreeClicks: from an alert, and from each curve of a container, there is a way to that
+// container; there the first panel is its use against its limit, and a click in it leads to the throttles.
 func TestAlertToThrottlesInThreeClicks(t *testing.T) {
 	all := dashboards(t)
 	shown := map[string]bool{"namespace": true, "pod": true, "container": true}
@@ -194,7 +196,8 @@ func TestAlertToThrottlesInThreeClicks(t *testing.T) {
 				labels = shown
 			}
 			links := p.FieldConfig.Defaults.Links
-			if ofContainers && !slices.ContainsFunc(links, func(l hyperlink) bool { return strings.Contains(l.URL, "/d/plimsoll-container/") }) {
+			if ofContainers && !slices.ContainsFunc(links,
+				func(l hyperlink) bool { return strings.Contains(l.URL, "/d/plimsoll-container/") }) {
 				t.Errorf("%s: %q leads to no container", uid, p.Title)
 			}
 			for _, l := range links {
@@ -206,7 +209,8 @@ func TestAlertToThrottlesInThreeClicks(t *testing.T) {
 	}
 	first := all["plimsoll-container"].Panels[0]
 	if first.Title != "Use against limit" || len(first.FieldConfig.Defaults.Links) == 0 {
-		t.Fatalf("the first panel of a container is %q, with the links %v", first.Title, first.FieldConfig.Defaults.Links)
+		t.Fatalf("the first panel of a container is %q, with the links %v", first.Title,
+			first.FieldConfig.Defaults.Links)
 	}
 	next := first.FieldConfig.Defaults.Links[0].URL
 	for _, p := range all["plimsoll-container"].Panels {
@@ -217,7 +221,8 @@ func TestAlertToThrottlesInThreeClicks(t *testing.T) {
 	t.Errorf("it leads to no throttles: %s", next)
 }
 
-// TestAlertsOfContainersLeadThere: the annotation dashboard of an alert is a path of Grafana, for a template of Alertmanager.
+// TestAlertsOfContainersLeadThere: the annotation dashboard of an alert is a path of Grafana,
+// for a template of Alertmanager.
 func TestAlertsOfContainersLeadThere(t *testing.T) {
 	all, n := dashboards(t), 0
 	alerts, _ := rules(t)
@@ -248,15 +253,20 @@ func TestAlertsOfContainersLeadThere(t *testing.T) {
 func TestBrokenLinksAreFound(t *testing.T) {
 	all := dashboards(t)
 	labels := map[string]bool{"namespace": true, "pod": true, "container": true}
-	const whole = "/d/plimsoll-container/plimsoll-container?var-namespace=${__field.labels.namespace}&var-pod=${__field.labels.pod}&var-container=${__field.labels.container}"
+	const whole = "/d/plimsoll-container/plimsoll-container?var-namespace=${__field.labels.namespace}" +
+		"&var-pod=${__field.labels.pod}" +
+		"&var-container=${__field.labels.container}"
 	if problems := follow(whole, "plimsoll", labels, all); len(problems) > 0 {
 		t.Errorf("%s: %v", whole, problems)
 	}
 	for _, link := range []string{
-		"https://grafana.example/d/plimsoll", "/d/plimsoll-pod/plimsoll-pod?var-pod=x", "/d/plimsoll-container/plimsoll?var-pod=x",
+		"https://grafana.example/d/plimsoll", "/d/plimsoll-pod/plimsoll-pod?var-pod=x",
+		"/d/plimsoll-container/plimsoll?var-pod=x",
 		strings.Replace(whole, "var-pod", "var-pods", 1), strings.Replace(whole, "labels.pod", "labels.node", 1),
-		strings.Replace(whole, "labels.pod", "labels.container", 1), whole + "&viewPanel=99", whole + "&var-datasource=${source}",
-		"/d/plimsoll-container/plimsoll-container?${__all_variables}", "/d/plimsoll-container/plimsoll-container?var-namespace=a",
+		strings.Replace(whole, "labels.pod", "labels.container", 1), whole + "&viewPanel=99",
+		whole + "&var-datasource=${source}",
+		"/d/plimsoll-container/plimsoll-container?${__all_variables}",
+		"/d/plimsoll-container/plimsoll-container?var-namespace=a",
 	} {
 		if len(follow(link, "plimsoll", labels, all)) == 0 {
 			t.Errorf("nothing is found wrong with %s", link)

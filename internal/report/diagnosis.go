@@ -33,12 +33,13 @@ type Diagnosed struct {
 	Used     *float64      `json:"cpu_utilisation"` // received / reserved; `null` where nothing is reserved
 	// of what was wanted and reserved, not received; per 100 ms, summed; `null` where nothing is reserved
 	Short      *time.Duration `json:"shortfall_ns"`
-	Waits      []Wait         `json:"waits"`              // by cause, the longest first
-	Neighbours []Neighbour    `json:"neighbours"`         // the groups that had the CPU, the longest first
-	Beside     time.Duration  `json:"sibling_busy_ns"`    // of `received_ns`: the core's other hardware thread ran another group
-	Requests   *Requests      `json:"requests,omitempty"` // of this measurement; absent without `--requests`
-	Verdict    string         `json:"verdict"`            // in words
-	Next       string         `json:"next"`               // what to do, in words
+	Waits      []Wait         `json:"waits"`      // by cause, the longest first
+	Neighbours []Neighbour    `json:"neighbours"` // the groups that had the CPU, the longest first
+	// of `received_ns`: the core's other hardware thread ran another group
+	Beside   time.Duration `json:"sibling_busy_ns"`
+	Requests *Requests     `json:"requests,omitempty"` // of this measurement; absent without `--requests`
+	Verdict  string        `json:"verdict"`            // in words
+	Next     string        `json:"next"`               // what to do, in words
 	// whether its runtimes can use a burst; absent where there is no limit, or no process of a known runtime
 	Parallelism *Parallelism `json:"parallelism,omitempty"`
 }
@@ -52,12 +53,15 @@ type Wait struct {
 
 // Neighbour is a group that was in the way.
 type Neighbour struct {
-	Name    string        `json:"name"`             // which group was in the way
-	Cgroup  string        `json:"cgroup,omitempty"` // its path
-	Time    time.Duration `json:"time_ns"`          // for how long
-	Phantom time.Duration `json:"phantom_ns"`       // of it: a CPU that the container may use was idle (phantom CPU time)
-	Forced  time.Duration `json:"forced_ns"`        // of it: the neighbour had its reserved CPUs elsewhere (forced run-queue sharing)
-	Waking  time.Duration `json:"waking_ns"`        // of it: the container woke up while a slice of the neighbour was running
+	Name   string        `json:"name"`             // which group was in the way
+	Cgroup string        `json:"cgroup,omitempty"` // its path
+	Time   time.Duration `json:"time_ns"`          // for how long
+	// of it: a CPU that the container may use was idle (phantom CPU time)
+	Phantom time.Duration `json:"phantom_ns"`
+	// of it: the neighbour had its reserved CPUs elsewhere (forced run-queue sharing)
+	Forced time.Duration `json:"forced_ns"`
+	// of it: the container woke up while a slice of the neighbour was running
+	Waking time.Duration `json:"waking_ns"`
 }
 
 // Cause is the reason why a container's threads waited for a CPU.
@@ -78,7 +82,8 @@ const (
 
 // Causes lists them in the order of the bar.
 func Causes() []Cause {
-	return []Cause{CauseOwnLimit, CausePodLimit, CauseNeighbour, CauseKernel, CauseInterrupts, CauseHypervisor, CauseIdle, CauseOwnThreads, CauseUnnamed}
+	return []Cause{CauseOwnLimit, CausePodLimit, CauseNeighbour, CauseKernel, CauseInterrupts, CauseHypervisor,
+		CauseIdle, CauseOwnThreads, CauseUnnamed}
 }
 
 // Text is how a person reads a cause.
@@ -109,21 +114,24 @@ func (c Cause) words() (text, mark string) {
 
 // Overhead is what the measurement cost.
 type Overhead struct {
-	Uncounted bool          `json:"uncounted,omitempty"` // without CAP_SYS_ADMIN: what the programs took is not known, and 0 in these fields
-	Switches  int64         `json:"switches"`            // context switches of the machine
-	PerSwitch time.Duration `json:"per_switch_ns"`       // what the program took at a switch, the kernel's measuring of it included
-	Programs  time.Duration `json:"programs_cpu_ns"`     // CPU time of all programs
-	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`     // CPU time of this process
-	Share     float64       `json:"share_of_machine"`    // both, of the CPU time of all CPUs
-	Lost      int64         `json:"threads_not_seen"`    // threads for which the table had no room
-	Unpaired  int64         `json:"waits_without_name"`  // waits without a known neighbour: the table was full
+	// without CAP_SYS_ADMIN: what the programs took is not known, and 0 in these fields
+	Uncounted bool  `json:"uncounted,omitempty"`
+	Switches  int64 `json:"switches"` // context switches of the machine
+	// what the program took at a switch, the kernel's measuring of it included
+	PerSwitch time.Duration `json:"per_switch_ns"`
+	Programs  time.Duration `json:"programs_cpu_ns"`    // CPU time of all programs
+	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`    // CPU time of this process
+	Share     float64       `json:"share_of_machine"`   // both, of the CPU time of all CPUs
+	Lost      int64         `json:"threads_not_seen"`   // threads for which the table had no room
+	Unpaired  int64         `json:"waits_without_name"` // waits without a known neighbour: the table was full
 }
 
 func (h Overhead) line() string {
 	if h.Uncounted {
 		return "the kernel shows the cost of the measurement only with CAP_SYS_ADMIN"
 	}
-	return fmt.Sprintf("%d switches, %s each; %s of the machine's CPU time went into this", h.Switches, h.PerSwitch, percent(h.Share))
+	return fmt.Sprintf("%d switches, %s each; %s of the machine's CPU time went into this", h.Switches, h.PerSwitch,
+		percent(h.Share))
 }
 
 // LittleCPU is the least demand that the tables show, in CPUs.
@@ -191,7 +199,8 @@ func (d Diagnosis) rows(list []Diagnosed) [][]string {
 		if c.Short != nil {
 			short = d.rate(*c.Short)
 		}
-		rows = append(rows, []string{c.Name, optional(c.Reserved), optional(c.Limit), d.rate(c.Wanted), d.rate(c.Received), used, short})
+		rows = append(rows, []string{c.Name, optional(c.Reserved), optional(c.Limit), d.rate(c.Wanted),
+			d.rate(c.Received), used, short})
 	}
 	return rows
 }

@@ -32,7 +32,8 @@ func metricTables(t *testing.T) string {
 		{"Of each container and pod", append(c.containers.list(), c.throttles)},
 		{"Of each container and pod, with `run --requests`", c.requests.list()},
 		{"With `run --waits`", c.waits.list()},
-		{"Of the node and the agent", append(c.agent.list(), c.nodeState, c.writes, c.decisions, c.missing, c.mode, c.build)},
+		{"Of the node and the agent", append(c.agent.list(), c.nodeState, c.writes, c.decisions, c.missing, c.mode,
+			c.build)},
 		{"With `colocation`", c.colocation.list()},
 		{"With `colocation` and mechanism `schedExt`", c.scheduler.list()},
 		{"With `reserve`, where a container asks for exclusive CPUs", c.reserve.list()},
@@ -98,9 +99,11 @@ func TestHelpStandsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leans := regexp.MustCompile(`(?i)\b(of these|of it|of the same|those|it is to be|that it was|load it|of late|what (it|they))\b`)
+	leans := regexp.MustCompile(
+		`(?i)\b(of these|of it|of the same|those|it is to be|that it was|load it|of late|what (it|they))\b`)
 	for _, f := range families {
-		if help := f.GetHelp(); leans.MatchString(help) || len(strings.Fields(help)) < 3 || !strings.HasSuffix(help, ".") {
+		if help := f.GetHelp(); leans.MatchString(help) || len(strings.Fields(help)) < 3 ||
+			!strings.HasSuffix(help, ".") {
 			t.Errorf("%s: %q", f.GetName(), help)
 		}
 	}

@@ -81,7 +81,8 @@ func TestFind(t *testing.T) {
 // TestUnknownNamesCandidates: a mistyped name yields the names that contain it, or the first names, but never a
 // screen full.
 func TestUnknownNamesCandidates(t *testing.T) {
-	containers := []Container{{Cgroup: "/b/1", Name: "web-1"}, {Cgroup: "/b/2", Name: "web-2"}, {Cgroup: "/a", Name: "/a"}}
+	containers := []Container{{Cgroup: "/b/1", Name: "web-1"}, {Cgroup: "/b/2", Name: "web-2"},
+		{Cgroup: "/a", Name: "/a"}}
 	for arg, want := range map[string]string{
 		"we":     "such as web-1, web-2; `plimsoll status` lists the managed containers",
 		"WEB":    "such as web-1, web-2; ",
@@ -98,7 +99,8 @@ func TestUnknownNamesCandidates(t *testing.T) {
 	if !errors.As(err, &unknown) || len(unknown.Candidates) != mostCandidates {
 		t.Errorf("%d candidates", len(unknown.Candidates))
 	}
-	if _, err := Find(nil, "x"); !errors.As(err, &unknown) || unknown.Hint() != "`plimsoll status` lists the managed containers" {
+	if _, err := Find(nil, "x"); !errors.As(err, &unknown) ||
+		unknown.Hint() != "`plimsoll status` lists the managed containers" {
 		t.Errorf("without candidates: %q", unknown.Hint())
 	}
 }

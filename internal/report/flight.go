@@ -31,10 +31,13 @@ func flightMetrics() []metric[Flight] {
 		gauge("record_bytes", "Size of the record's files.", nil, func(f Flight) float64 { return float64(f.Bytes) }),
 		gauge("record_files", "Number of the record's files.", nil, func(f Flight) float64 { return float64(f.Files) }),
 		gauge("record_ok", "1 while the record is written.", nil, func(f Flight) float64 { return bit(f.Fault == "") }),
-		counter("record_written_periods_total", "Periods of containers that were written to the record.", nil, func(f Flight) float64 { return float64(f.Written) }),
-		counter("record_dropped_periods_total", "Periods of containers that are not in the record, because the disk was full, failed or was too slow.", nil,
+		counter("record_written_periods_total", "Periods of containers that were written to the record.", nil,
+			func(f Flight) float64 { return float64(f.Written) }),
+		counter("record_dropped_periods_total",
+			"Periods of containers that are not in the record, because the disk was full, failed or was too slow.", nil,
 			func(f Flight) float64 { return float64(f.Dropped) }),
-		counter("record_lost_periods_total", "Periods of containers for which the ring between the kernel and the agent had no room.", nil,
+		counter("record_lost_periods_total",
+			"Periods of containers for which the ring between the kernel and the agent had no room.", nil,
 			func(f Flight) float64 { return float64(f.Lost) }),
 	}
 }

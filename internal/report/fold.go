@@ -78,13 +78,14 @@ func (s Status) Sorted(by Order) Status {
 	}
 	s.Containers = slices.Clone(s.Containers)
 	slices.SortStableFunc(s.Containers, func(a, b Container) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), strings.Compare(a.Name, b.Name), strings.Compare(a.Cgroup, b.Cgroup))
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Cgroup, b.Cgroup))
 	})
 	return s
 }
 
-// Named is the snapshot with the containers only that a person means: by a part of the container's name, of its pod's or
-// of its path. It is an UnknownError where there is none.
+// Named is the snapshot with the containers only that a person means: by a part of the container's name, of its pod's
+// or of its path. It is an UnknownError where there is none.
 func (s Status) Named(arg string) (Status, error) {
 	all := s.Containers
 	s.Containers = nil
@@ -107,7 +108,8 @@ func (s Status) Named(arg string) (Status, error) {
 
 func (c Container) has(part string) bool {
 	part = strings.ToLower(part)
-	return strings.Contains(strings.ToLower(c.Name), part) || strings.Contains(strings.ToLower(c.Pod), part) || strings.Contains(strings.ToLower(c.Cgroup), part)
+	return strings.Contains(strings.ToLower(c.Name), part) || strings.Contains(strings.ToLower(c.Pod), part) ||
+		strings.Contains(strings.ToLower(c.Cgroup), part)
 }
 
 // byPath is a copy in the order of the paths, so that a pod precedes its containers.

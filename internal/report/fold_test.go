@@ -14,13 +14,16 @@ import (
 // pods has a pod with limits on its containers, one with a limit on the pod alone, and a service.
 func pods() Status {
 	c := func(name, pod, level string, limit time.Duration, lost time.Duration) Container {
-		return Container{Cgroup: "/kubepods/" + name, Name: name, Pod: pod, Level: level, Limit: limit, Period: 100 * ms, Since: t0,
-			Quota: Knob{Original: limit, Requested: limit, InForce: limit}, Totals: Totals{Periods: 100, Throttled: int64(lost / ms), ThrottledWall: lost, Usage: lost}}
+		return Container{Cgroup: "/kubepods/" + name, Name: name, Pod: pod, Level: level, Limit: limit,
+			Period: 100 * ms, Since: t0,
+			Quota: Knob{Original: limit, Requested: limit, InForce: limit}, Totals: Totals{Periods: 100,
+				Throttled: int64(lost / ms), ThrottledWall: lost, Usage: lost}}
 	}
 	pod := c("default/web", "", "pod", 70*ms, 0)
 	pod.Quota = Knob{Original: 70 * ms, Requested: 170 * ms, InForce: 170 * ms, Changed: true}
 	return Status{Mode: Active, ConfigOK: true, Now: t0.Add(time.Minute), Containers: []Container{
-		pod, c("default/web/nginx", "default/web", "container", 50*ms, 7*ms), c("default/web/log", "default/web", "container", 20*ms, 0),
+		pod, c("default/web/nginx", "default/web", "container", 50*ms, 7*ms),
+		c("default/web/log", "default/web", "container", 20*ms, 0),
 		c("shop/db", "", "pod", 300*ms, 9*ms), c("shop/db/main", "shop/db", "container", cpu.Unlimited, 0),
 		c("cron.service", "", "container", 10*ms, 50*ms)}}
 }
@@ -48,18 +51,22 @@ func rowsOf(t *testing.T, s Status) (names []string, notes map[string]string) {
 // TestPodIsFolded: a pod is a row where it alone has a limit; else what is changed of it is said below its containers.
 func TestPodIsFolded(t *testing.T) {
 	names, notes := rowsOf(t, pods())
-	if want := []string{"default/web/nginx", "default/web/log", "shop/db", "shop/db/main", "cron.service"}; !slices.Equal(names, want) {
+	if want := []string{"default/web/nginx", "default/web/log", "shop/db", "shop/db/main",
+		"cron.service"}; !slices.Equal(names, want) {
 		t.Errorf("rows %q, want %q", names, want)
 	}
-	for name, want := range map[string]string{"default/web/nginx": "  its pod: limit 70ms, quota 170ms*", "default/web/log": "  its pod: limit 70ms, quota 170ms*",
-		"shop/db/main": "", "cron.service": ""} {
+	for name, want := range map[string]string{"default/web/nginx": "  its pod: limit 70ms, quota 170ms*",
+		"default/web/log": "  its pod: limit 70ms, quota 170ms*",
+		"shop/db/main":    "", "cron.service": ""} {
 		if notes[name] != want {
 			t.Errorf("below %s: %q, want %q", name, notes[name], want)
 		}
 	}
 	var b bytes.Buffer
-	if err := Of(pods()).Text(&b); err != nil || strings.Contains(b.String(), "default/web (pod)") || !strings.Contains(b.String(), "shop/db (pod)") {
-		t.Errorf("%v: the report has a row for a pod that was not throttled, or none for one that was:\n%s", err, b.String())
+	if err := Of(pods()).Text(&b); err != nil || strings.Contains(b.String(), "default/web (pod)") ||
+		!strings.Contains(b.String(), "shop/db (pod)") {
+		t.Errorf("%v: the report has a row for a pod that was not throttled, or none for one that was:\n%s", err,
+			b.String())
 	}
 }
 
@@ -90,7 +97,8 @@ func TestSorted(t *testing.T) {
 // TestNamed: a name, a pod or a part of either chooses; a word that nothing has names what is close.
 func TestNamed(t *testing.T) {
 	for arg, want := range map[string]string{
-		"nginx": "default/web default/web/nginx", "default/web": "default/web default/web/nginx default/web/log", "shop": "shop/db shop/db/main",
+		"nginx": "default/web default/web/nginx", "default/web": "default/web default/web/nginx default/web/log",
+		"shop": "shop/db shop/db/main",
 		"CRON": "cron.service", "/kubepods/default/web/log": "default/web default/web/log",
 	} {
 		s, err := pods().Named(arg)
@@ -102,7 +110,8 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", arg, got, err, want)
 		}
 	}
-	for arg, want := range map[string]string{"ngnix": "such as default/web/nginx", "cron.srvice": "such as cron.service", "zzzzzz": "such as cron.service"} {
+	for arg, want := range map[string]string{"ngnix": "such as default/web/nginx",
+		"cron.srvice": "such as cron.service", "zzzzzz": "such as cron.service"} {
 		_, err := pods().Named(arg)
 		var unknown *UnknownError
 		if !errors.As(err, &unknown) || !strings.HasPrefix(unknown.Hint(), want) {

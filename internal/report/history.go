@@ -75,7 +75,8 @@ func (w *HistoryWaits) Add(o *HistoryWaits) *HistoryWaits {
 	case w == nil:
 		w = &HistoryWaits{}
 	}
-	sum := HistoryWaits{Wanted: w.Wanted + o.Wanted, Received: w.Received + o.Received, Causes: map[Cause]time.Duration{}}
+	sum := HistoryWaits{Wanted: w.Wanted + o.Wanted, Received: w.Received + o.Received,
+		Causes: map[Cause]time.Duration{}}
 	for _, cause := range Causes() {
 		if d := w.Causes[cause] + o.Causes[cause]; d > 0 {
 			sum.Causes[cause] = d
@@ -105,10 +106,11 @@ type HistoryRequests struct {
 	Answered int64 `json:"answered"` // requests that were answered
 	Doubtful int64 `json:"doubtful"` // requests on connections that carry several at a time; in no time
 	// of one minute; over more, each is that of its worst minute; `null`: not known, or nothing came
-	Response    *Quantiles    `json:"response"`
-	Unthrottled time.Duration `json:"unthrottled_p99_ns"` // the 99th percentile of that minute without throttled time; 0: not known
-	Time        time.Duration `json:"time_ns"`            // of all responses
-	Throttled   time.Duration `json:"throttled_ns"`       // of it: the container was throttled by its own limit
+	Response *Quantiles `json:"response"`
+	// the 99th percentile of that minute without throttled time; 0: not known
+	Unthrottled time.Duration `json:"unthrottled_p99_ns"`
+	Time        time.Duration `json:"time_ns"`      // of all responses
+	Throttled   time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
 }
 
 // Add adds those of another minute.
@@ -121,13 +123,15 @@ func (r *HistoryRequests) Add(o *HistoryRequests) *HistoryRequests {
 		return &sum
 	}
 	sum := *r
-	sum.Answered, sum.Doubtful, sum.Time, sum.Throttled = r.Answered+o.Answered, r.Doubtful+o.Doubtful, r.Time+o.Time, r.Throttled+o.Throttled
+	sum.Answered, sum.Doubtful, sum.Time, sum.Throttled =
+		r.Answered+o.Answered, r.Doubtful+o.Doubtful, r.Time+o.Time, r.Throttled+o.Throttled
 	switch {
 	case o.Response == nil:
 	case r.Response == nil:
 		sum.Response, sum.Unthrottled = o.Response, o.Unthrottled
 	default:
-		sum.Response = &Quantiles{P50: max(r.Response.P50, o.Response.P50), P90: max(r.Response.P90, o.Response.P90), P99: max(r.Response.P99, o.Response.P99)}
+		sum.Response = &Quantiles{P50: max(r.Response.P50, o.Response.P50), P90: max(r.Response.P90, o.Response.P90),
+			P99: max(r.Response.P99, o.Response.P99)}
 		sum.Unthrottled = max(r.Unthrottled, o.Unthrottled)
 	}
 	return &sum
@@ -188,13 +192,16 @@ func (h History) Text(w io.Writer) error {
 
 const historyLegend = "\nUSE: mean, in CPUs; PEAK: of one period; LOST: wall time throttled.\n"
 
-const requestsLegend = "REQUESTS: that came; P99: their response time (of the worst minute); UNTHROTTLED: without the time throttled.\n"
+const requestsLegend = "REQUESTS: that came; P99: their response time (of the worst minute); UNTHROTTLED: without " +
+	"the time throttled.\n"
 
 const waitsLegend = "WAITED: thread time waited for a CPU; MOST FOR: its longest cause.\n"
 
 // historyTable writes rows; requests and waits only where they are measured.
 func historyTable(p *page, first string, rows []historyRow) {
-	answered := slices.ContainsFunc(rows, func(r historyRow) bool { return r.figures != nil && r.figures.Requests != nil })
+	answered := slices.ContainsFunc(rows, func(r historyRow) bool {
+		return r.figures != nil && r.figures.Requests != nil
+	})
 	waited := slices.ContainsFunc(rows, func(r historyRow) bool { return r.figures != nil && r.figures.Waits != nil })
 	head := []string{first, "LIMIT", "QUOTA", "USE", "PEAK", "THROTTLES", "LOST", "REFILLS"}
 	if answered {
@@ -271,6 +278,7 @@ func (f HistoryFigures) cells() []string {
 	if f.Limit != nil {
 		limit = fmt.Sprintf("%.2f", *f.Limit)
 	}
-	return []string{limit, fmt.Sprintf("%.2f", f.Quota), fmt.Sprintf("%.2f", f.Mean), fmt.Sprintf("%.2f", f.Peak), count(f.Throttles),
+	return []string{limit, fmt.Sprintf("%.2f", f.Quota), fmt.Sprintf("%.2f", f.Mean), fmt.Sprintf("%.2f", f.Peak),
+		count(f.Throttles),
 		span(f.Throttled), count(f.Refills)}
 }

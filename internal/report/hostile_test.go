@@ -22,7 +22,8 @@ import (
 // trick clears a screen, colours it by the shorter spelling of an escape, reorders a line, forges another one and a
 // page, and would be a format. It has the length of a long name.
 func trick() string {
-	return "default/\x1b[2J\u009b31m\u202e%d%!n(MISSING)\x00\x7f\r\n\tforged: yes\u2028<script>alert(1)</script>" + strings.Repeat("x", 253)
+	return "default/\x1b[2J\u009b31m\u202e%d%!n(MISSING)\x00\x7f\r\n\tforged: yes\u2028<script>alert(1)</script>" +
+		strings.Repeat("x", 253)
 }
 
 // named sets every text of a value, but not words that are the program's own.
@@ -61,7 +62,8 @@ func outputs(t *testing.T, name string) map[string]string {
 	status, half, one := sample(), 0.5, 1
 	status.Problems = []string{"", ""}
 	status.Kubernetes.Rejected = append(status.Kubernetes.Rejected, Rejected{Hint: "x"})
-	status.Kubernetes.Fault, status.HeldReason, status.Mode, status.HeldSince, status.Waits.Problem = "x", "x", Held, &t0, "x"
+	status.Kubernetes.Fault, status.HeldReason, status.Mode, status.HeldSince, status.Waits.Problem =
+		"x", "x", Held, &t0, "x"
 	reported := Of(sample())
 	change := plan.Change{Cgroup: workload.ID{Path: "/a"}, Knob: plan.Quota, From: "1ms", To: "2ms", Why: "x"}
 	planned := NewPlan([]plan.Change{change}, "")
@@ -69,19 +71,23 @@ func outputs(t *testing.T, name string) map[string]string {
 	results := NewResults([]plan.Result{{Change: change, Outcome: plan.Refused, Err: "x"}})
 	diagnosed := diagnosis()
 	recorded := Recording{Containers: []Recorded{{Limit: &half, Demand: &half}}, Warnings: []string{""}}
-	advice := Advice{MostPods: &one, Sure: &half, Count: 2, Kinds: []AdvisedKind{{Name: "", Limit: 1}}, Conditions: []string{""}}
-	sweep := Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}, Conditions: []string{""}}
+	advice := Advice{MostPods: &one, Sure: &half, Count: 2, Kinds: []AdvisedKind{{Name: "", Limit: 1}},
+		Conditions: []string{""}}
+	sweep := Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}},
+		Conditions: []string{""}}
 	h := HistoryContainer{Minutes: []HistoryMinute{{}}}
 	past := History{Containers: []HistoryContainer{h}, Warnings: []string{""}}
 	minutely := History{Containers: []HistoryContainer{h}, Minutely: true}
-	replayed := Replay{Containers: []Replayed{{}}, Neighbours: &ReplayNeighbours{}, Warnings: []string{""}, Conditions: []string{""}}
+	replayed := Replay{Containers: []Replayed{{}}, Neighbours: &ReplayNeighbours{}, Warnings: []string{""},
+		Conditions: []string{""}}
 	receipts := ReceiptList{Containers: []ContainerReceipt{{Receipt: Receipt{Harm: true}}}}
 	silent := NewCluster([]Answer[Status]{{Error: "x"}})
 	out := map[string]string{}
 	for what, v := range map[string]interface {
 		Text(io.Writer) error
-	}{"status": &status, "report": &reported, "plan": &planned, "results": &results, "diagnosis": &diagnosed, "recording": &recorded,
-		"advice": &advice, "sweep": &sweep, "cluster": &silent,
+	}{"status": &status, "report": &reported, "plan": &planned, "results": &results, "diagnosis": &diagnosed,
+		"recording": &recorded,
+		"advice":    &advice, "sweep": &sweep, "cluster": &silent,
 		"history": &past, "minutes": &minutely, "replay": &replayed, "receipts": &receipts} {
 		named(reflect.ValueOf(v).Elem(), name)
 		var text, data bytes.Buffer
@@ -127,7 +133,8 @@ func TestHostileNames(t *testing.T) {
 		if got, want := strings.Count(text, "\n"), strings.Count(honest[what], "\n"); data && got != want {
 			t.Errorf("%s has %d lines, with honest names %d:\n%s", what, got, want, text)
 		}
-		if data && !strings.Contains(text, "%d%!n(MISSING)") || !data && !strings.Contains(text, "default/\ufffd[2J") || strings.Contains(text, "%!d(") {
+		if data && !strings.Contains(text, "%d%!n(MISSING)") || !data && !strings.Contains(text, "default/\ufffd[2J") ||
+			strings.Contains(text, "%!d(") {
 			t.Errorf("%s: the name is not in it as it is, or was a format:\n%s", what, text)
 		}
 		for line := range strings.SplitSeq(text, "\n") {
@@ -142,13 +149,15 @@ func TestHostileNames(t *testing.T) {
 // unless one of its words fills half of
 // it.
 func TestTextKeepsItsColumns(t *testing.T) {
-	for _, name := range []string{"honest", "kube-system/a-daemon-with-a-name-of-some-length-7f9c/its-container-with-a-long-name/0123456789abcdef"} {
+	for _, name := range []string{"honest",
+		"kube-system/a-daemon-with-a-name-of-some-length-7f9c/its-container-with-a-long-name/0123456789abcdef"} {
 		for what, text := range outputs(t, name) {
 			if strings.HasSuffix(what, " as JSON") || what == "metrics" {
 				continue
 			}
 			for line := range strings.SplitSeq(text, "\n") {
-				if width(line) > Columns && !slices.ContainsFunc(strings.Fields(line), func(word string) bool { return width(word) > Columns/2 }) {
+				if width(line) > Columns && !slices.ContainsFunc(strings.Fields(line),
+					func(word string) bool { return width(word) > Columns/2 }) {
 					t.Errorf("%s: %d columns: %s", what, width(line), line)
 				}
 			}

@@ -13,9 +13,9 @@ import (
 	"plimsoll/internal/printable"
 )
 
-// WriteJSON writes a value of this package for programs: indented, one document, a newline at the end. A status is written
-// container by container: as a whole its text would be in memory several times. What does not print is escaped, for people
-// read it on terminals, too.
+// WriteJSON writes a value of this package for programs: indented, one document, a newline at the end. A status is
+// written container by container: as a whole its text would be in memory several times. What does not print is escaped,
+// for people read it on terminals, too.
 func WriteJSON(w io.Writer, v any) error {
 	w = printable.JSON(w)
 	var err error
@@ -37,8 +37,8 @@ func encoder(w io.Writer, prefix string) *json.Encoder {
 	return enc
 }
 
-// writeStatus writes what WriteJSON does, and leaves little garbage: each collection of it may delay a refill. The empty
-// list of containers occurs once at this depth.
+// writeStatus writes what WriteJSON does, and leaves little garbage: each collection of it may delay a refill. The
+// empty list of containers occurs once at this depth.
 func writeStatus(w io.Writer, s Status) error {
 	const empty, depth = "\n  \"containers\": []", "    "
 	list := s.Containers

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestGarbageOfStatus: the text of a container leaves little garbage. The garbage of a status was collected several times
-// while it was written, and each collection stops the thread that refills.
+// TestGarbageOfStatus: the text of a container leaves little garbage. The garbage of a status was collected several
+// times while it was written, and each collection stops the thread that refills.
 func TestGarbageOfStatus(t *testing.T) {
-	// An encoder for each container would be 23 kB and more. It is 1 kB, and 10 with the race detector, which has pools lose
-	// some of what they keep.
+	// An encoder for each container would be 23 kB and more. It is 1 kB, and 10 with the race detector, which has pools
+	// lose some of what they keep.
 	const containers, most = 1000, 15_000
 	s := sample()
 	c := s.Containers[0]

@@ -21,7 +21,8 @@ type Kubernetes struct {
 	Rejected      []Rejected `json:"rejected,omitempty"`
 	RejectedNow   int        `json:"rejected_now"`   // all of them
 	RejectedTotal int64      `json:"rejected_total"` // how many there were since the start
-	EventsDropped int64      `json:"events_dropped"` // Events that were not made since the start, because there were too many
+	// Events that were not made since the start, because there were too many
+	EventsDropped int64 `json:"events_dropped"`
 }
 
 // ConfigMap is one that is read.
@@ -108,12 +109,20 @@ func (k Kubernetes) line() string {
 
 func kubernetesMetrics() []metric[Kubernetes] {
 	return []metric[Kubernetes]{
-		gauge("kubernetes_reachable", "1 while the API server answers.", nil, func(k Kubernetes) float64 { return bit(k.Reachable) }),
-		gauge("kubernetes_ready", "1 when the API server has listed everything at least once.", nil, func(k Kubernetes) float64 { return bit(k.Ready) }),
-		gauge("kubernetes_pods", "Pods that the API server listed.", nil, func(k Kubernetes) float64 { return float64(k.Pods) }),
-		gauge("kubernetes_pods_matched", "Pods that the API server listed and that have control groups.", nil, func(k Kubernetes) float64 { return float64(k.Matched) }),
-		gauge("kubernetes_rejected", "Fields of annotations, labels and ConfigMaps with invalid values now.", nil, func(k Kubernetes) float64 { return float64(k.RejectedNow) }),
-		counter("kubernetes_rejected_total", "Fields of annotations, labels and ConfigMaps that could not be taken.", nil, func(k Kubernetes) float64 { return float64(k.RejectedTotal) }),
-		counter("kubernetes_events_dropped_total", "Events on pods and ConfigMaps that were not made, because there were too many.", nil, func(k Kubernetes) float64 { return float64(k.EventsDropped) }),
+		gauge("kubernetes_reachable", "1 while the API server answers.", nil,
+			func(k Kubernetes) float64 { return bit(k.Reachable) }),
+		gauge("kubernetes_ready", "1 when the API server has listed everything at least once.", nil,
+			func(k Kubernetes) float64 { return bit(k.Ready) }),
+		gauge("kubernetes_pods", "Pods that the API server listed.", nil,
+			func(k Kubernetes) float64 { return float64(k.Pods) }),
+		gauge("kubernetes_pods_matched", "Pods that the API server listed and that have control groups.", nil,
+			func(k Kubernetes) float64 { return float64(k.Matched) }),
+		gauge("kubernetes_rejected", "Fields of annotations, labels and ConfigMaps with invalid values now.", nil,
+			func(k Kubernetes) float64 { return float64(k.RejectedNow) }),
+		counter("kubernetes_rejected_total", "Fields of annotations, labels and ConfigMaps that could not be taken.",
+			nil, func(k Kubernetes) float64 { return float64(k.RejectedTotal) }),
+		counter("kubernetes_events_dropped_total",
+			"Events on pods and ConfigMaps that were not made, because there were too many.", nil,
+			func(k Kubernetes) float64 { return float64(k.EventsDropped) }),
 	}
 }

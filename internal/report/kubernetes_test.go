@@ -16,13 +16,18 @@ func TestKubernetesLine(t *testing.T) {
 		want string
 	}{
 		{nil, ""},
-		{&Kubernetes{}, "kubernetes: the API server does not answer; it has not listed everything yet, and no pod is burst"},
+		{&Kubernetes{},
+			"kubernetes: the API server does not answer; it has not listed everything yet, and no pod is burst"},
 		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 12, Matched: 11},
 			"kubernetes: the API server answers; it listed 12 pods of node n1, 11 with groups"},
-		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, ConfigMaps: []ConfigMap{{"p/a", false}, {"k/b", true}}},
-			"kubernetes: the API server answers; it listed 2 pods of node n1, 1 with groups; ConfigMaps: p/a (absent), k/b"},
-		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 2), RejectedNow: 3, RejectedTotal: 5},
-			"kubernetes: the API server does not answer (refused); it listed 2 pods of node n1, 1 with groups; 3 fields of configuration rejected"},
+		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1,
+			ConfigMaps: []ConfigMap{{"p/a", false}, {"k/b", true}}},
+			"kubernetes: the API server answers; it listed 2 pods of node n1, 1 with groups; ConfigMaps: p/a " +
+				"(absent), k/b"},
+		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 2),
+			RejectedNow: 3, RejectedTotal: 5},
+			"kubernetes: the API server does not answer (refused); it listed 2 pods of node n1, 1 with groups; 3 " +
+				"fields of configuration rejected"},
 	} {
 		var out bytes.Buffer
 		if err := (Status{Mode: Active, Kubernetes: c.k}).Text(&out); err != nil {
@@ -40,8 +45,10 @@ func TestKubernetesLine(t *testing.T) {
 }
 
 func TestKubernetesMetrics(t *testing.T) {
-	s := Status{Kubernetes: &Kubernetes{Reachable: true, Pods: 12, Matched: 11, Rejected: make([]Rejected, 1), RejectedNow: 2, RejectedTotal: 3, EventsDropped: 4}}
-	names := []string{"plimsoll_kubernetes_reachable", "plimsoll_kubernetes_ready", "plimsoll_kubernetes_pods", "plimsoll_kubernetes_pods_matched", "plimsoll_kubernetes_rejected_total", "plimsoll_kubernetes_rejected",
+	s := Status{Kubernetes: &Kubernetes{Reachable: true, Pods: 12, Matched: 11, Rejected: make([]Rejected, 1),
+		RejectedNow: 2, RejectedTotal: 3, EventsDropped: 4}}
+	names := []string{"plimsoll_kubernetes_reachable", "plimsoll_kubernetes_ready", "plimsoll_kubernetes_pods",
+		"plimsoll_kubernetes_pods_matched", "plimsoll_kubernetes_rejected_total", "plimsoll_kubernetes_rejected",
 		"plimsoll_kubernetes_events_dropped_total"}
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(NewCollector(func() (Status, error) { return s, nil }, Full))
@@ -55,7 +62,8 @@ func TestKubernetesMetrics(t *testing.T) {
 			got[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
-	if diff := cmp.Diff(map[string]float64{names[0]: 1, names[1]: 0, names[2]: 12, names[3]: 11, names[4]: 3, names[5]: 2, names[6]: 4}, got); diff != "" {
+	if diff := cmp.Diff(map[string]float64{names[0]: 1, names[1]: 0, names[2]: 12, names[3]: 11, names[4]: 3,
+		names[5]: 2, names[6]: 4}, got); diff != "" {
 		t.Error(diff)
 	}
 	s.Kubernetes = nil
@@ -64,13 +72,18 @@ func TestKubernetesMetrics(t *testing.T) {
 	}
 }
 
-// TestRejectedAreProblems: object and field of what is rejected are named, and neither many nor long ones fill the screen.
+// TestRejectedAreProblems: object and field of what is rejected are named,
+// and neither many nor long ones fill the screen.
 func TestRejectedAreProblems(t *testing.T) {
-	one := Rejected{Object: "Pod default/web", Key: "koordinator.sh/qosClass", Fault: `"lsr" is not one of LSR, LS`, Hint: "did you mean LSR?"}
-	two := Rejected{Object: "ConfigMap kube-system/ack-slo-config", Key: "cpu-burst-config", Field: "clusterStrategy.policy", Fault: "is no text"}
+	one := Rejected{Object: "Pod default/web", Key: "koordinator.sh/qosClass", Fault: `"lsr" is not one of LSR, LS`,
+		Hint: "did you mean LSR?"}
+	two := Rejected{Object: "ConfigMap kube-system/ack-slo-config", Key: "cpu-burst-config",
+		Field: "clusterStrategy.policy", Fault: "is no text"}
 	got := (&Kubernetes{Rejected: []Rejected{one, two}}).Problems()
-	want := []string{`Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSR, LS: rejected, the last good value stays in force (hint: did you mean LSR?)`,
-		"ConfigMap kube-system/ack-slo-config: cpu-burst-config: clusterStrategy.policy: is no text: rejected, the last good value stays in force"}
+	want := []string{
+		`Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSR, LS: rejected, the last good value stays in force (hint: did you mean LSR?)`,
+		"ConfigMap kube-system/ack-slo-config: cpu-burst-config: clusterStrategy.policy: is no text: rejected, the " +
+			"last good value stays in force"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

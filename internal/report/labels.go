@@ -21,8 +21,8 @@ func (c Container) labels() []string {
 	return []string{label(c.Cgroup), label(namespace), label(pod), label(container), label(c.Level), label(c.Runtime)}
 }
 
-// Names are those of the namespace, the pod and the container. What is of no pod is its own container: a Docker container,
-// nginx.service, /lab/a.
+// Names are those of the namespace, the pod and the container. What is of no pod is its own container: a Docker
+// container, nginx.service, /lab/a.
 func (c Container) Names() (namespace, pod, container string) {
 	full := c.Pod
 	container = c.Name

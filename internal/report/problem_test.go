@@ -44,7 +44,8 @@ func problemTable(t *testing.T) string {
 		if !found {
 			t.Errorf("%s: its comment does not say what to do", name)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", shown(text), meaning, strings.ToUpper(do[:min(1, len(do))])+do[min(1, len(do)):])
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", shown(text), meaning,
+			strings.ToUpper(do[:min(1, len(do))])+do[min(1, len(do)):])
 		return true
 	})
 	if n < 30 {

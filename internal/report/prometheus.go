@@ -37,7 +37,8 @@ type Collector struct {
 	build      *prometheus.Desc
 }
 
-// Detail is how much is told of each container. A node has hundreds of them, and a series costs Prometheus some kilobytes.
+// Detail is how much is told of each container. A node has hundreds of them,
+// and a series costs Prometheus some kilobytes.
 type Detail string
 
 // Basic is at most BasicSeries series for a container, and none for a pod whose limit is the sum of its containers'.
@@ -114,55 +115,21 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		reserve:    reserveMetrics(),
 		waits:      newWaitsMetrics(),
 		requests:   newRequestMetrics(),
-		writes:     describe("writes_total", "Writes to files of control groups and to tasks that were tried, by file and outcome.", "knob", "outcome"),
-		decisions:  describe("decisions_total", "Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
-		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.", containerLabels()...),
-		missing:    describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not be loaded: balance, wakeups, periods or forecast.", "part"),
-		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
-		mode:       describe("mode", "1 for the mode that the agent is in: active or held.", "mode"),
-		build:      describe("build_info", "Always 1. The labels name the versions of the agent, of the kernel and of the control groups.", "version", "kernel", "cgroup"),
+		writes: describe("writes_total",
+			"Writes to files of control groups and to tasks that were tried, by file and outcome.", "knob", "outcome"),
+		decisions: describe("decisions_total",
+			"Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
+		throttles: describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.",
+			containerLabels()...),
+		missing: describe("throttle_events_missing",
+			"1 for each part of the programs in the kernel that could not be loaded: balance, wakeups, periods "+
+				"or forecast.", "part"),
+		nodeState: describe("node_state", "1 for the state that the guard sees the node in.", "state"),
+		mode:      describe("mode", "1 for the mode that the agent is in: active or held.", "mode"),
+		build: describe("build_info",
+			"Always 1. The labels name the versions of the agent, of the kernel and of the control groups.", "version",
+			"kernel", "cgroup"),
 	}
-}
-
-func containerMetrics(detail Detail) metrics[Container] {
-	labels := containerLabels()
-	c := func(name, help string, value func(Totals) float64) metric[Container] {
-		return counter("container_"+name, help, labels, func(c Container) float64 { return value(c.Totals) })
-	}
-	g := func(name, help string, value func(Container) float64) metric[Container] {
-		return gauge("container_"+name, help, labels, value)
-	}
-	basic := []metric[Container]{
-		c("usage_seconds_total", "CPU time used.", func(t Totals) float64 { return t.Usage.Seconds() }),
-		c("periods_total", "Periods in which the group was runnable.", func(t Totals) float64 { return float64(t.Periods) }),
-		c("throttled_periods_total", "Periods that ended throttled.", func(t Totals) float64 { return float64(t.Throttled) }),
-		c("throttled_wall_seconds_total", "Wall time lost to throttling.", func(t Totals) float64 { return t.ThrottledWall.Seconds() }),
-		c("above_limit_seconds_total", "CPU time used above the limit.", func(t Totals) float64 { return t.AboveLimit.Seconds() }),
-		c("refills_total", "Refills that ended a throttle, or prevented one that was foreseen.", func(t Totals) float64 { return float64(t.Refills) }),
-		c("wall_saved_seconds_total", "Wall time that throttles would have lasted longer without refills.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
-		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
-		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
-		g("period_seconds", "Period of the limit.", func(c Container) float64 { return c.Period.Seconds() }),
-		g("quota_in_force_seconds", "Quota in force, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.InForce) }),
-		g("burst_in_force_seconds", "Size of the burst buffer in force.", func(c Container) float64 { return seconds(c.Burst.InForce) }),
-	}
-	if detail == Basic {
-		return basic
-	}
-	return append(basic, []metric[Container]{
-		c("throttled_cpu_seconds_total", "Time throttled, summed over CPUs.", func(t Totals) float64 { return t.ThrottledTime.Seconds() }),
-		c("bursts_total", "Periods in which the group took from its burst buffer.", func(t Totals) float64 { return float64(t.Bursts) }),
-		c("burst_seconds_total", "CPU time that the group took from its burst buffer.", func(t Totals) float64 { return t.BurstTime.Seconds() }),
-		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
-		c("raised_seconds_total", "Wall time with a raised quota.", func(t Totals) float64 { return t.Raised.Seconds() }),
-		c("at_cap_total", "Throttles that were not ended, because the group had used up to its cap in that period.", func(t Totals) float64 { return float64(t.AtCap) }),
-		c("at_cap_wall_seconds_total", "Wall time of the throttles that were not ended because of the cap.", func(t Totals) float64 { return t.AtCapWall.Seconds() }),
-		g("peak_1s_cpus", "The most CPUs used in one second; 0 without throttle events from eBPF.", func(c Container) float64 { return c.second() }),
-		g("peak_cpus", "The most CPUs used in one period of the limit; 0 without throttle events from eBPF.", func(c Container) float64 { return c.peak() }),
-		g("quota_requested_seconds", "Quota that the agent requests, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.Requested) }),
-		g("burst_requested_seconds", "Size of the burst buffer that the agent requests.", func(c Container) float64 { return seconds(c.Burst.Requested) }),
-		g("paused", "1 while an operator keeps the container at its limit.", func(c Container) float64 { return bit(c.Paused != nil) }),
-	}...)
 }
 
 func nodeMetrics() []metric[Status] {
@@ -170,12 +137,18 @@ func nodeMetrics() []metric[Status] {
 		return gauge("node_"+name, help, nil, func(s Status) float64 { return value(s.Node) })
 	}
 	return []metric[Status]{
-		g("used_cpus", "CPUs of the share pool in use, mean of the last second.", func(n Node) float64 { return n.Used }),
+		g("used_cpus", "CPUs of the share pool in use, mean of the last second.",
+			func(n Node) float64 { return n.Used }),
 		g("capacity_cpus", "CPUs of the share pool.", func(n Node) float64 { return n.Capacity }),
-		g("threshold_cpus", "CPUs of the share pool in use above which raised quotas are taken back.", func(n Node) float64 { return n.Threshold }),
-		g("risk", "Part of the periods in which some container does not get what quota and burst admit; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Now }),
-		g("risk_target", "The largest node risk that loadLinePercent allows; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Target }),
-		g("burst_share", "Part of the requested bursts that the load line allows.", func(n Node) float64 { return n.risk().Share }),
+		g("threshold_cpus", "CPUs of the share pool in use above which raised quotas are taken back.",
+			func(n Node) float64 { return n.Threshold }),
+		g("risk",
+			"Part of the periods in which some container does not get what quota and burst admit; 0 without "+
+				"loadLinePercent.", func(n Node) float64 { return n.risk().Now }),
+		g("risk_target", "The largest node risk that loadLinePercent allows; 0 without loadLinePercent.",
+			func(n Node) float64 { return n.risk().Target }),
+		g("burst_share", "Part of the requested bursts that the load line allows.",
+			func(n Node) float64 { return n.risk().Share }),
 		g("granted_cpus", "CPUs that raised quotas allow above the limits.", func(n Node) float64 { return n.Granted }),
 	}
 }
@@ -188,18 +161,27 @@ func selfMetrics() []metric[Status] {
 		return gauge(name, help, nil, value)
 	}
 	return []metric[Status]{
-		g("config_ok", "1 while the configuration on disk is the one in force.", func(s Status) float64 { return bit(s.ConfigOK) }),
-		g("start_time_seconds", "When the agent started, in Unix time.", func(s Status) float64 { return unix(s.Started) }),
-		g("last_turn_timestamp_seconds", "When the last turn ended, in Unix time; 0 before the first.", func(s Status) float64 { return unix(s.LastTurn) }),
-		g("turn_p99_seconds", "99th percentile of the time that recent turns took.", func(s Status) float64 { return s.Self.TurnP99.Seconds() }),
-		g("self_resident_memory_bytes", "Resident memory of the agent.", func(s Status) float64 { return float64(s.Self.RSS) }),
+		g("config_ok", "1 while the configuration on disk is the one in force.",
+			func(s Status) float64 { return bit(s.ConfigOK) }),
+		g("start_time_seconds", "When the agent started, in Unix time.",
+			func(s Status) float64 { return unix(s.Started) }),
+		g("last_turn_timestamp_seconds", "When the last turn ended, in Unix time; 0 before the first.",
+			func(s Status) float64 { return unix(s.LastTurn) }),
+		g("turn_p99_seconds", "99th percentile of the time that recent turns took.",
+			func(s Status) float64 { return s.Self.TurnP99.Seconds() }),
+		g("self_resident_memory_bytes", "Resident memory of the agent.",
+			func(s Status) float64 { return float64(s.Self.RSS) }),
 		c("self_cpu_seconds_total", "CPU time of the agent.", func(x Self) float64 { return x.CPU.Seconds() }),
 		g("self_goroutines", "Goroutines of the agent.", func(s Status) float64 { return float64(s.Self.Goroutines) }),
 		c("turns_total", "Turns of the agent's loop.", func(x Self) float64 { return float64(x.Turns) }),
-		c("group_reads_total", "Times that the counters of a container or pod were read.", func(x Self) float64 { return float64(x.Looks) }),
+		c("group_reads_total", "Times that the counters of a container or pod were read.",
+			func(x Self) float64 { return float64(x.Looks) }),
 		c("rescans_total", "Scans of the whole cgroup tree.", func(x Self) float64 { return float64(x.Rescans) }),
-		c("events_lost_total", "Overflows of the inotify queue; a scan of all groups follows.", func(x Self) float64 { return float64(x.EventsLost) }),
-		c("log_lines_dropped_total", "Lines that are not in the log: there were too many about one object, or nobody read them in time.", func(x Self) float64 { return float64(x.LogDropped) }),
+		c("events_lost_total", "Overflows of the inotify queue; a scan of all groups follows.",
+			func(x Self) float64 { return float64(x.EventsLost) }),
+		c("log_lines_dropped_total",
+			"Lines that are not in the log: there were too many about one object, or nobody read them in time.",
+			func(x Self) float64 { return float64(x.LogDropped) }),
 	}
 }
 
@@ -218,15 +200,28 @@ func eventMetrics() []metric[Status] {
 		return gauge(name, help, nil, func(s Status) float64 { return value(s.Events) })
 	}
 	return []metric[Status]{
-		g("throttle_events", "1 while throttle events come from eBPF, 0 while throttles are polled for.", func(e Events) float64 { return bit(e.Subscribed) }),
-		g("refill_realtime", "1 while throttles are answered at real-time priority.", func(e Events) float64 { return bit(e.Priority == "fifo") }),
-		g("refill_delay_p50_seconds", "Median time from the begin of a throttle to its end by a refill, of the recent refills.", func(e Events) float64 { return e.DelayP50.Seconds() }),
-		g("refill_delay_p99_seconds", "99th percentile of the time from the begin of a throttle to its end by a refill, of the recent refills.", func(e Events) float64 { return e.DelayP99.Seconds() }),
-		counter("refills_unneeded_total", "Refills without need: the throttle would not have begun, or would have ended by itself.", nil, func(s Status) float64 { return float64(s.Events.Unneeded) }),
-		counter("refills_ineffective_total", "Refills after which the group was throttled all the same.", nil, func(s Status) float64 { return float64(s.Events.Ineffective) }),
-		g("refills_off", "1 while nothing is refilled on this node, because refills have no effect.", func(e Events) float64 { return bit(e.RefillsOff != nil) }),
-		counter("undone_writes_total", "Writes of a quota by its owner that a refill may have undone.", nil, func(s Status) float64 { return float64(s.Writes.Undone) }),
-		counter("throttle_events_lost_total", "Throttle events that were lost on the way to the agent, which then reads all groups.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
+		g("throttle_events", "1 while throttle events come from eBPF, 0 while throttles are polled for.",
+			func(e Events) float64 { return bit(e.Subscribed) }),
+		g("refill_realtime", "1 while throttles are answered at real-time priority.",
+			func(e Events) float64 { return bit(e.Priority == "fifo") }),
+		g("refill_delay_p50_seconds",
+			"Median time from the begin of a throttle to its end by a refill, of the recent refills.",
+			func(e Events) float64 { return e.DelayP50.Seconds() }),
+		g("refill_delay_p99_seconds",
+			"99th percentile of the time from the begin of a throttle to its end by a refill, of the recent refills.",
+			func(e Events) float64 { return e.DelayP99.Seconds() }),
+		counter("refills_unneeded_total",
+			"Refills without need: the throttle would not have begun, or would have ended by itself.", nil,
+			func(s Status) float64 { return float64(s.Events.Unneeded) }),
+		counter("refills_ineffective_total", "Refills after which the group was throttled all the same.", nil,
+			func(s Status) float64 { return float64(s.Events.Ineffective) }),
+		g("refills_off", "1 while nothing is refilled on this node, because refills have no effect.",
+			func(e Events) float64 { return bit(e.RefillsOff != nil) }),
+		counter("undone_writes_total", "Writes of a quota by its owner that a refill may have undone.", nil,
+			func(s Status) float64 { return float64(s.Writes.Undone) }),
+		counter("throttle_events_lost_total",
+			"Throttle events that were lost on the way to the agent, which then reads all groups.", nil,
+			func(s Status) float64 { return float64(s.Events.Lost) }),
 	}
 }
 
@@ -253,7 +248,8 @@ func unix(t time.Time) float64 {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat(c.containers.list(), c.agent.list(), c.kubernetes.list(), c.reserve.list(), c.scheduler.list(),
+	for _, d := range slices.Concat(c.containers.list(), c.agent.list(), c.kubernetes.list(), c.reserve.list(),
+		c.scheduler.list(),
 		c.nri.list(), c.flight.list(), c.receipts.list(), c.colocation.list(), c.waits.list(), c.requests.list(),
 		[]*prometheus.Desc{c.writes, c.decisions, c.throttles, c.missing, c.nodeState, c.mode, c.build}) {
 		ch <- d
@@ -308,7 +304,8 @@ func (c *Collector) collectWrites(s Status, send sender) {
 	}
 	for knob := range knobs {
 		for _, outcome := range plan.Outcomes() {
-			send(c.writes, prometheus.CounterValue, float64(s.Writes.Results[knob][outcome]), string(knob), string(outcome))
+			send(c.writes, prometheus.CounterValue, float64(s.Writes.Results[knob][outcome]), string(knob),
+				string(outcome))
 		}
 	}
 }
@@ -348,41 +345,4 @@ func (s Status) summed() map[string]time.Duration {
 		}
 	}
 	return sums
-}
-
-// throttleClasses are the bounds of the histogram. They are the bounds of the eBPF programs that separate a throttle ended at
-// once from one that lasted a period.
-func throttleClasses() []time.Duration {
-	const us = time.Microsecond
-	return []time.Duration{256 * us, 1024 * us, 8192 * us, 65536 * us, 131072 * us, 1048576 * us}
-}
-
-func (t *Throttles) histogram(d *prometheus.Desc, labels []string) prometheus.Metric {
-	buckets := map[float64]uint64{}
-	for _, bound := range throttleClasses() {
-		var n int64
-		for _, l := range t.Lengths {
-			if l.UpTo <= bound {
-				n += l.N
-			}
-		}
-		buckets[bound.Seconds()] = uint64(n)
-	}
-	return prometheus.MustNewConstHistogram(d, uint64(t.Ended), t.Wall.Seconds(), buckets, labels...)
-}
-
-// second is the most CPUs used in one second.
-func (c Container) second() float64 {
-	if c.Totals.Events == nil {
-		return 0
-	}
-	return c.Totals.Events.Second.Seconds()
-}
-
-// peak is the most CPUs used in one period.
-func (c Container) peak() float64 {
-	if c.Totals.Events == nil {
-		return 0
-	}
-	return ratio(c.Totals.Events.Peak, c.Period)
 }

@@ -68,7 +68,8 @@ func TestMetricsOfAVanishedContainerVanish(t *testing.T) {
 // name that is not UTF-8.
 func TestMetricsSurviveOddContainers(t *testing.T) {
 	s := sample()
-	s.Containers = append(s.Containers, s.Containers[0], Container{Cgroup: "/lab/\xff", Name: "\xff", Limit: math.MaxInt64})
+	s.Containers = append(s.Containers, s.Containers[0],
+		Container{Cgroup: "/lab/\xff", Name: "\xff", Limit: math.MaxInt64})
 	r := registry(t, func() (Status, error) { return s, nil })
 	n, err := testutil.GatherAndCount(r, "plimsoll_container_limit_seconds")
 	if want := len(sample().Containers) + 1; err != nil || n != want {
@@ -83,8 +84,8 @@ func TestMetricsOfASilentAgentAreAnError(t *testing.T) {
 	}
 }
 
-// TestBasicMetricsAreFew: each container has the series of the bound and no more, whatever is measured of it. A pod has its
-// own only where its limit is not the sum of its containers'.
+// TestBasicMetricsAreFew: each container has the series of the bound and no more, whatever is measured of it. A pod has
+// its own only where its limit is not the sum of its containers'.
 func TestBasicMetricsAreFew(t *testing.T) {
 	s := sample()
 	of := func(level, name, pod string, limit time.Duration) Container {

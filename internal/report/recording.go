@@ -27,18 +27,21 @@ type Recording struct {
 
 // Recorded is one container of a recording. Means, deviations and percentiles are in CPUs.
 type Recorded struct {
-	Name      string   `json:"name"`                                 // as in the status
-	Limit     *float64 `json:"limit_cpus,omitempty"`                 // in CPUs; absent: none
-	Mean      float64  `json:"mean_cpus"`                            // CPUs used, over one period each: the mean
-	Deviation float64  `json:"stddev_cpus"`                          // the standard deviation
-	Variance  float64  `json:"variance_of_share"`                    // of the share of the machine, as the published sampler prints
-	P95       float64  `json:"p95_cpus"`                             // the 95th percentile
-	P99       float64  `json:"p99_cpus"`                             // the 99th percentile
-	Max       float64  `json:"max_cpus"`                             // the most
-	Share     float64  `json:"share_of_machine"`                     // the mean share of the machine, 0 to 1
-	Many      float64  `json:"share_of_machine_of_many"`             // the share of so many of them as `cgroups` says
-	Throttled float64  `json:"throttled_ratio"`                      // share of the periods in which it stood throttled for some time, 0 to 1
-	Demand    *float64 `json:"estimated_mean_demand_cpus,omitempty"` // what it would have used without its limit; absent where the limit hid nothing
+	Name      string   `json:"name"`                 // as in the status
+	Limit     *float64 `json:"limit_cpus,omitempty"` // in CPUs; absent: none
+	Mean      float64  `json:"mean_cpus"`            // CPUs used, over one period each: the mean
+	Deviation float64  `json:"stddev_cpus"`          // the standard deviation
+	// of the share of the machine, as the published sampler prints
+	Variance float64 `json:"variance_of_share"`
+	P95      float64 `json:"p95_cpus"`                 // the 95th percentile
+	P99      float64 `json:"p99_cpus"`                 // the 99th percentile
+	Max      float64 `json:"max_cpus"`                 // the most
+	Share    float64 `json:"share_of_machine"`         // the mean share of the machine, 0 to 1
+	Many     float64 `json:"share_of_machine_of_many"` // the share of so many of them as `cgroups` says
+	// share of the periods in which it stood throttled for some time, 0 to 1
+	Throttled float64 `json:"throttled_ratio"`
+	// what it would have used without its limit; absent where the limit hid nothing
+	Demand *float64 `json:"estimated_mean_demand_cpus,omitempty"`
 }
 
 // RecordingCost is what recording took itself.
@@ -55,18 +58,22 @@ func (r Recording) Text(w io.Writer) error {
 		phase = "its periods begin with those of the limits"
 	}
 	p.printf("%s: %d periods of %s on %g CPUs; %s\n\n", r.File, r.Periods, r.Period, r.CPUs, phase)
-	rows := [][]string{{"NAME", "LIMIT", "MEAN", "STDDEV", "P95", "P99", "MAX", "SHARE", fmt.Sprintf("%d OF THEM", r.Many), "THROTTLED"}}
+	rows := [][]string{{"NAME", "LIMIT", "MEAN", "STDDEV", "P95", "P99", "MAX", "SHARE",
+		fmt.Sprintf("%d OF THEM", r.Many), "THROTTLED"}}
 	for _, c := range r.Containers {
 		limit := "none"
 		if c.Limit != nil {
 			limit = cpus(*c.Limit)
 		}
-		rows = append(rows, []string{c.Name, limit, cpus(c.Mean), cpus(c.Deviation), cpus(c.P95), cpus(c.P99), cpus(c.Max),
+		rows = append(rows, []string{c.Name, limit, cpus(c.Mean), cpus(c.Deviation), cpus(c.P95), cpus(c.P99),
+			cpus(c.Max),
 			percent(c.Share), percent(c.Many), percent(c.Throttled)})
 	}
 	p.table(rows)
-	p.printf("\nMEAN to MAX: CPUs, over one period each. SHARE: mean, of the machine; so much of it are %d of them. THROTTLED: periods in which the group was throttled for some time.\n", r.Many)
-	p.printf("Recording took %s of CPU time, %.2f %% of one CPU.\n", span(r.Cost.CPU), 100*ratio(r.Cost.CPU, r.Cost.Elapsed))
+	p.printf("\nMEAN to MAX: CPUs, over one period each. SHARE: mean, of the machine; so much of it are %d of them. "+
+		"THROTTLED: periods in which the group was throttled for some time.\n", r.Many)
+	p.printf("Recording took %s of CPU time, %.2f %% of one CPU.\n", span(r.Cost.CPU),
+		100*ratio(r.Cost.CPU, r.Cost.Elapsed))
 	for _, line := range r.Warnings {
 		p.printf("warning: %s\n", line)
 	}

@@ -30,11 +30,12 @@ type Replay struct {
 
 // Replayed is one container of a Replay.
 type Replayed struct {
-	Cgroup string        `json:"cgroup"`      // the path of its control group
-	Name   string        `json:"name"`        // as in the status
-	Limits [2]float64    `json:"limits_cpus"` // the limit that was, and the one that would have been; the last of the time
-	Was    ReplayFigures `json:"was"`         // as it was
-	Would  ReplayFigures `json:"would"`       // as it would have been
+	Cgroup string `json:"cgroup"` // the path of its control group
+	Name   string `json:"name"`   // as in the status
+	// the limit that was, and the one that would have been; the last of the time
+	Limits [2]float64    `json:"limits_cpus"`
+	Was    ReplayFigures `json:"was"`   // as it was
+	Would  ReplayFigures `json:"would"` // as it would have been
 	// where nothing was refilled or raised: what the simulation makes of the time as it was; its distance from `was`
 	// shows how good the simulation is here
 	Model *ReplayModel `json:"model,omitempty"`
@@ -57,8 +58,9 @@ type ReplayModel struct {
 
 // ReplayNeighbours is how much later the work of all others was done, because CPUs were busy.
 type ReplayNeighbours struct {
-	Count   int           `json:"count"`           // how many there are
-	WasMean time.Duration `json:"was_mean_ns"`     // how much later their work was done because CPUs were busy, as it was: the mean
+	Count int `json:"count"` // how many there are
+	// how much later their work was done because CPUs were busy, as it was: the mean
+	WasMean time.Duration `json:"was_mean_ns"`
 	WasP99  time.Duration `json:"was_p99_ns"`      // the same, the 99th percentile
 	Mean    Between       `json:"mean_ns"`         // as it would have been: the mean
 	P99     Between       `json:"p99_ns"`          // the same, the 99th percentile
@@ -88,7 +90,8 @@ func coarse(d time.Duration) string { return span(d.Round(100 * time.Microsecond
 // Text writes it for people.
 func (r Replay) Text(w io.Writer) error {
 	var p page
-	p.printf("%s to %s, from %s in %s, on %s\n", instant(r.From), instant(r.To), several(r.Files, "file"), r.Dir, several(r.CPUs, "CPU"))
+	p.printf("%s to %s, from %s in %s, on %s\n", instant(r.From), instant(r.To), several(r.Files, "file"), r.Dir,
+		several(r.CPUs, "CPU"))
 	p.printf("policy %s, burst %d %%, threshold %d %%\n", r.Policy, r.Burst, r.Threshold)
 	for _, c := range r.Containers {
 		p.printf("\n")
@@ -96,10 +99,12 @@ func (r Replay) Text(w io.Writer) error {
 	}
 	if r.Neighbours != nil && len(r.Containers) != 1 {
 		p.printf("\n")
-		p.table(append([][]string{{fmt.Sprintf("%d neighbours", r.Neighbours.Count), "WHAT WAS", "WHAT WOULD HAVE BEEN"}}, r.Neighbours.rows()...))
+		p.table(append([][]string{{fmt.Sprintf("%d neighbours", r.Neighbours.Count), "WHAT WAS",
+			"WHAT WOULD HAVE BEEN"}}, r.Neighbours.rows()...))
 	}
-	p.printf("\nIn parentheses: the bounds, where a limit hid when work came. p99 delay: so much later than without a\n" +
-		"limit the last percent of the work was done.\n")
+	p.printf(
+		"\nIn parentheses: the bounds, where a limit hid when work came. p99 delay: so much later than without a\n" +
+			"limit the last percent of the work was done.\n")
 	if n := r.Neighbours; n != nil && n.Worst != "" {
 		p.printf("The neighbour whose p99 would have grown most: %s, by %s.\n", n.Worst, coarse(n.WorstBy))
 	}
@@ -131,12 +136,14 @@ func (c Replayed) table(p *page, n *ReplayNeighbours, alone bool) {
 	}
 	p.table(rows)
 	if c.Model != nil {
-		p.printf("The model's own account of what was: time lost %s, CPU time %s.\n", coarse(c.Model.Lost), coarse(c.Model.Used))
+		p.printf("The model's own account of what was: time lost %s, CPU time %s.\n", coarse(c.Model.Lost),
+			coarse(c.Model.Used))
 	}
 }
 
 func (n *ReplayNeighbours) rows() [][]string {
-	return [][]string{{"neighbours: mean delay", coarse(n.WasMean), n.Mean.String()}, {"neighbours: p99 delay", coarse(n.WasP99), n.P99.String()}}
+	return [][]string{{"neighbours: mean delay", coarse(n.WasMean), n.Mean.String()},
+		{"neighbours: p99 delay", coarse(n.WasP99), n.P99.String()}}
 }
 
 func cpusOr(cpus float64) string {

@@ -11,12 +11,13 @@ const ReportSchema = "plimsoll.report/v1"
 
 // Report summarizes the containers since the agent manages them.
 type Report struct {
-	Schema     string     `json:"schema"`
-	Version    string     `json:"version"`             // of Plimsoll
-	Started    time.Time  `json:"started"`             // the start of the agent
-	Now        time.Time  `json:"now"`                 // the time of the snapshot
-	Containers []Row      `json:"containers"`          // containers and pods, by path
-	Scheduler  *Scheduler `json:"scheduler,omitempty"` // what the scheduler of mechanism `schedExt` did; absent: not requested
+	Schema     string    `json:"schema"`
+	Version    string    `json:"version"`    // of Plimsoll
+	Started    time.Time `json:"started"`    // the start of the agent
+	Now        time.Time `json:"now"`        // the time of the snapshot
+	Containers []Row     `json:"containers"` // containers and pods, by path
+	// what the scheduler of mechanism `schedExt` did; absent: not requested
+	Scheduler *Scheduler `json:"scheduler,omitempty"`
 }
 
 // Row is one unit's part of a report.
@@ -32,16 +33,19 @@ type Row struct {
 	// the most CPUs used in one second, which begins anew after a rest; 0: not known, for it needs throttle events
 	//
 	SecondCPUs float64 `json:"peak_1s_cpus"`
-	PeakCPUs   float64 `json:"peak_cpus"` // the most CPUs used in one period; 0: not known, for it needs throttle events
+	// the most CPUs used in one period; 0: not known, for it needs throttle events
+	PeakCPUs float64 `json:"peak_cpus"`
 	Totals
 }
 
 // Of makes the report of a snapshot.
 func Of(s Status) Report {
-	r := Report{Schema: ReportSchema, Version: s.Version, Started: s.Started, Now: s.Now, Containers: []Row{}, Scheduler: s.scheduler()}
+	r := Report{Schema: ReportSchema, Version: s.Version, Started: s.Started, Now: s.Now, Containers: []Row{},
+		Scheduler: s.scheduler()}
 	for _, c := range byPath(s.Containers) {
 		row := Row{Cgroup: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Since: c.Since,
-			CPUs: ratio(c.Totals.Usage, s.Now.Sub(c.Since)), SecondCPUs: c.second(), PeakCPUs: c.peak(), Totals: c.Totals}
+			CPUs: ratio(c.Totals.Usage,
+				s.Now.Sub(c.Since)), SecondCPUs: c.second(), PeakCPUs: c.peak(), Totals: c.Totals}
 		if c.Totals.Periods > 0 {
 			row.ThrottledRatio = float64(c.Totals.Throttled) / float64(c.Totals.Periods)
 		}
@@ -94,9 +98,11 @@ func (r Report) rows() (use, did [][]string) {
 			}
 			name += " (pod)"
 		}
-		use = append(use, []string{name, span(r.Now.Sub(c.Since)), strconv.FormatFloat(c.CPUs, 'f', 2, 64), known(c.SecondCPUs), known(c.PeakCPUs),
+		use = append(use, []string{name, span(r.Now.Sub(c.Since)), strconv.FormatFloat(c.CPUs, 'f', 2, 64),
+			known(c.SecondCPUs), known(c.PeakCPUs),
 			count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall)})
-		did = append(did, []string{name, count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised),
+		did = append(did, []string{name, count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises),
+			span(c.Raised),
 			count(c.Refills), span(c.WallSaved)})
 	}
 	return use, did
@@ -104,10 +110,12 @@ func (r Report) rows() (use, did [][]string) {
 
 func reportTables(p *page, use, did [][]string) {
 	p.table(use)
-	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled.\n\n")
+	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time " +
+		"throttled.\n\n")
 	p.table(did)
 	p.printf("\nBURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota. " +
-		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that these throttles would have lasted longer.\n")
+		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that these throttles " +
+		"would have lasted longer.\n")
 }
 
 // known is a number of CPUs, where it is known.

@@ -19,17 +19,20 @@ type Requests struct {
 type RequestWindow struct {
 	Window   time.Duration `json:"window_ns"` // how long that is; the first minute is shorter
 	Answered int64         `json:"answered"`  // requests that were answered
-	Doubtful int64         `json:"doubtful"`  // requests on connections that carry several at a time; in no other figure
-	Withheld bool          `json:"withheld"`  // more than one in a hundred is doubtful: all times are 0
+	// requests on connections that carry several at a time; in no other figure
+	Doubtful int64 `json:"doubtful"`
+	Withheld bool  `json:"withheld"` // more than one in a hundred is doubtful: all times are 0
 
-	Response    Quantiles     `json:"response"`     // from the arrival of the request's last bytes to the last send of the answer
+	// from the arrival of the request's last bytes to the last send of the answer
+	Response    Quantiles     `json:"response"`
 	FirstByte   Quantiles     `json:"first_byte"`   // from the same to the first send
 	Upload      Quantiles     `json:"upload"`       // from the arrival of the request's first bytes to that of its last
 	Unthrottled Quantiles     `json:"unthrottled"`  // the response without throttled time
 	Time        time.Duration `json:"time_ns"`      // of all responses
 	Throttled   time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
 
-	ThrottledKnown bool `json:"throttled_known"` // false: the throttled time is not known, and it and `unthrottled` are 0
+	// false: the throttled time is not known, and it and `unthrottled` are 0
+	ThrottledKnown bool `json:"throttled_known"`
 }
 
 // Quantiles are those of response times; 0 where there are none.
@@ -41,8 +44,9 @@ type Quantiles struct {
 
 // RequestTotals are counted since the container is measured, of trusted requests only.
 type RequestTotals struct {
-	Answered  int64         `json:"answered"`     // requests that were answered
-	Doubtful  int64         `json:"doubtful"`     // requests on connections that carry several at a time; in no other figure
+	Answered int64 `json:"answered"` // requests that were answered
+	// requests on connections that carry several at a time; in no other figure
+	Doubtful  int64         `json:"doubtful"`
 	Time      time.Duration `json:"time_ns"`      // of all responses
 	Throttled time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
 	Lengths   []Length      `json:"lengths"`      // how many took so long; none while the figures are withheld
@@ -66,18 +70,21 @@ func (r RequestTimes) line() string {
 func (r *RequestWindow) Line() string {
 	switch {
 	case r.Withheld:
-		return fmt.Sprintf("response times cannot be told: %d of %d came on connections that carry several requests at a time", r.Doubtful,
+		return fmt.Sprintf("response times cannot be told: %d of %d came on connections that carry several "+
+			"requests at a time", r.Doubtful,
 			r.Answered+r.Doubtful)
 	case r.Answered == 0:
 		return "none answered in the last " + span(r.Window)
 	}
-	line := fmt.Sprintf("%.1f/s answered in %s (p50), %s (p90), %s (p99)", float64(r.Answered)/max(r.Window.Seconds(), 1e-9),
+	line := fmt.Sprintf("%.1f/s answered in %s (p50), %s (p90), %s (p99)",
+		float64(r.Answered)/max(r.Window.Seconds(), 1e-9),
 		span(r.Response.P50), span(r.Response.P90), span(r.Response.P99))
 	switch {
 	case !r.ThrottledKnown:
 		line += "; how much of it throttled is not known"
 	case r.Throttled > 0:
-		line += fmt.Sprintf("; %s of the time throttled, p99 without it %s", share(r.Throttled, r.Time), span(r.Unthrottled.P99))
+		line += fmt.Sprintf("; %s of the time throttled, p99 without it %s", share(r.Throttled, r.Time),
+			span(r.Unthrottled.P99))
 	}
 	return line
 }
@@ -87,7 +94,8 @@ func (r *Requests) same(o *Requests) bool {
 		return r == o
 	}
 	a, b := r.Total, o.Total
-	return r.RequestWindow == o.RequestWindow && a.Answered == b.Answered && a.Doubtful == b.Doubtful && a.Time == b.Time &&
+	return r.RequestWindow == o.RequestWindow && a.Answered == b.Answered && a.Doubtful == b.Doubtful &&
+		a.Time == b.Time &&
 		a.Throttled == b.Throttled && a.ThrottledKnown == b.ThrottledKnown && slices.Equal(a.Lengths, b.Lengths)
 }
 
@@ -109,9 +117,13 @@ type requestMetrics struct{ times, throttled, doubtful *prometheus.Desc }
 
 func newRequestMetrics() requestMetrics {
 	return requestMetrics{
-		times:     describe("container_request_seconds", "Time from the arrival of a request's last bytes to the last send of its answer.", containerLabels()...),
-		throttled: describe("container_request_throttled_seconds_total", "Part of the response times in which the container was throttled.", containerLabels()...),
-		doubtful:  describe("container_requests_doubtful_total", "Requests on connections that carry several at a time; they are in no response time.", containerLabels()...),
+		times: describe("container_request_seconds",
+			"Time from the arrival of a request's last bytes to the last send of its answer.", containerLabels()...),
+		throttled: describe("container_request_throttled_seconds_total",
+			"Part of the response times in which the container was throttled.", containerLabels()...),
+		doubtful: describe("container_requests_doubtful_total",
+			"Requests on connections that carry several at a time; they are in no response time.",
+			containerLabels()...),
 	}
 }
 
@@ -137,5 +149,6 @@ func (m requestMetrics) container(r *Requests, labels []string, ch chan<- promet
 		n += l.N
 		buckets[l.UpTo.Seconds()] = uint64(n)
 	}
-	ch <- prometheus.MustNewConstHistogram(m.times, uint64(r.Total.Answered), r.Total.Time.Seconds(), buckets, labels...)
+	ch <- prometheus.MustNewConstHistogram(m.times, uint64(r.Total.Answered), r.Total.Time.Seconds(), buckets,
+		labels...)
 }

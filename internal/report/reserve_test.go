@@ -7,9 +7,11 @@ import (
 )
 
 func sampleReserve() *Reserve {
-	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, MinShared: 1, Kept: "7", Unbound: 3, Shield: &Shield{"/plimsoll-shield", 40},
+	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, MinShared: 1, Kept: "7", Unbound: 3,
+		Shield: &Shield{"/plimsoll-shield", 40},
 		Exclusive: []ExclusiveCPUs{{Cgroup: "/web", Request: 2.5, CPUs: "0-2", N: 3, MayUse: "0-2", Unlimited: true},
-			{Cgroup: "/a", Request: 0.5, CPUs: "3", N: 1, MayUse: "3-7", Packed: true}, {Cgroup: "/b", Request: 0.5, CPUs: "3", N: 1, MayUse: "3", Packed: true}},
+			{Cgroup: "/a", Request: 0.5, CPUs: "3", N: 1, MayUse: "3-7", Packed: true},
+			{Cgroup: "/b", Request: 0.5, CPUs: "3", N: 1, MayUse: "3", Packed: true}},
 		Refused: []NoCPUs{{Cgroup: "/big", Why: "it needs 9 CPUs"}}, Pinned: []BoundCPUs{{Cgroup: "/old", CPUs: "5"}}}
 }
 
@@ -38,9 +40,11 @@ func TestReserveInWords(t *testing.T) {
 
 // TestReserveForAll: who sees many containers with exclusive CPUs sees that the node asked for them.
 func TestReserveForAll(t *testing.T) {
-	for all, want := range map[bool]string{true: "reserve (auto, for all containers): 0 with exclusive CPUs", false: "reserve (auto): 0 with exclusive CPUs"} {
+	for all, want := range map[bool]string{true: "reserve (auto, for all containers): 0 with exclusive CPUs",
+		false: "reserve (auto): 0 with exclusive CPUs"} {
 		var out bytes.Buffer
-		if err := (Status{Mode: Active, Reserve: &Reserve{Policy: "auto", All: all}}).Text(&out); err != nil || !strings.Contains(out.String(), want) {
+		if err := (Status{Mode: Active, Reserve: &Reserve{Policy: "auto", All: all}}).Text(&out); err != nil ||
+			!strings.Contains(out.String(), want) {
 			t.Errorf("%v: %v, %q is not in %s", all, err, want, out.String())
 		}
 	}

@@ -57,7 +57,8 @@ func panels(t *testing.T) (list []query) {
 	t.Helper()
 	for _, d := range dashboards(t) {
 		for _, v := range d.Templating.List {
-			if metric, label, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(v.Definition, "label_values("), ")"), ", "); ok {
+			if metric, label, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(v.Definition, "label_values("),
+				")"), ", "); ok {
 				list = append(list, query{d.UID + ": variable " + v.Name, metric, []string{"{{" + label + "}}"}})
 			}
 		}
@@ -77,7 +78,8 @@ func documented(t *testing.T) (list []query) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range regexp.MustCompile("(?m)^    (rate\\(.*)$|`(sum by [^`]*)`").FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile("(?m)^    (rate\\(.*)$|`(sum by [^`]*)`").FindAllStringSubmatch(
+		string(text), -1) {
 		list = append(list, query{"docs/REFERENCE.md", found[1] + found[2], nil})
 	}
 	return list
@@ -106,15 +108,19 @@ func exported(t *testing.T) map[string]map[string][]string {
 		}
 	}
 	metrics["up"] = map[string][]string{} // Prometheus's own
-	metrics["ALERTS"] = map[string][]string{"alertname": nil, "alertstate": {"pending", "firing"}, "namespace": nil, "pod": nil, "container": nil}
+	metrics["ALERTS"] = map[string][]string{"alertname": nil, "alertstate": {"pending", "firing"}, "namespace": nil,
+		"pod": nil, "container": nil}
 	// Those of kube-state-metrics:
-	metrics["kube_pod_owner"] = map[string][]string{"namespace": nil, "pod": nil, "owner_kind": {"ReplicaSet"}, "owner_name": nil, "owner_is_controller": nil}
-	metrics["kube_replicaset_owner"] = map[string][]string{"namespace": nil, "replicaset": nil, "owner_kind": nil, "owner_name": nil}
+	metrics["kube_pod_owner"] = map[string][]string{"namespace": nil, "pod": nil, "owner_kind": {"ReplicaSet"},
+		"owner_name": nil, "owner_is_controller": nil}
+	metrics["kube_replicaset_owner"] = map[string][]string{"namespace": nil, "replicaset": nil, "owner_kind": nil,
+		"owner_name": nil}
 	return metrics
 }
 
 var (
-	aSelector = regexp.MustCompile(`\b((?:[a-z_]+:)?plimsoll_[a-z0-9_]+(?::[a-z0-9_]+)?|kube_[a-z_]+|ALERTS|up\b)(?:\{([^}]*)\})?`)
+	aSelector = regexp.MustCompile(
+		`\b((?:[a-z_]+:)?plimsoll_[a-z0-9_]+(?::[a-z0-9_]+)?|kube_[a-z_]+|ALERTS|up\b)(?:\{([^}]*)\})?`)
 	aMatcher  = regexp.MustCompile(`([a-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
 	aGrouping = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
 	aLabel    = regexp.MustCompile(`\$labels\.([a-z_]+)|\{\{([a-z_]+)\}\}`)
@@ -182,7 +188,8 @@ func TestRulesAndDashboardAskForWhatIsExported(t *testing.T) {
 	metrics, board, docs := exported(t), panels(t), documented(t)
 	alerts, records := rules(t)
 	if len(alerts) < 12 || len(records) < 6 || len(board) < 10 || len(docs) < 4 {
-		t.Fatalf("%d alerts, %d records, %d queries of the dashboard, %d of the documentation", len(alerts), len(records), len(board), len(docs))
+		t.Fatalf("%d alerts, %d records, %d queries of the dashboard, %d of the documentation", len(alerts),
+			len(records), len(board), len(docs))
 	}
 	for _, q := range records {
 		metrics[q.where] = q.labels()
@@ -211,7 +218,8 @@ func TestRulesAndDashboardAskForWhatIsExported(t *testing.T) {
 	}
 }
 
-// TestRulesAreDocumented: each rule stands in a table of docs/RUNBOOK.md or docs/REFERENCE.md, and each that stands there is one.
+// TestRulesAreDocumented: each rule stands in a table of docs/RUNBOOK.md or docs/REFERENCE.md,
+// and each that stands there is one.
 func TestRulesAreDocumented(t *testing.T) {
 	var text string
 	for _, name := range []string{"RUNBOOK.md", "REFERENCE.md"} {
@@ -235,7 +243,8 @@ func TestRulesAreDocumented(t *testing.T) {
 		t.Errorf("the rules are\n%s\ndocumented are\n%s", made, documented)
 	}
 	var recorded, listed []string
-	for _, name := range regexp.MustCompile("(?m)^\\| `(namespace_workload:[a-z0-9_:]+)` \\|").FindAllStringSubmatch(text, -1) {
+	for _, name := range regexp.MustCompile("(?m)^\\| `(namespace_workload:[a-z0-9_:]+)` \\|").FindAllStringSubmatch(
+		text, -1) {
 		listed = append(listed, name[1])
 	}
 	for _, q := range records {

@@ -14,9 +14,11 @@ func (c *Container) Same(o *Container) bool {
 		one.Receipt, one.Requests = nil, nil
 		one.Totals.Events, one.Totals.Waited = nil, nil
 	}
-	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) && sameTime(c.RefillsOff, o.RefillsOff) &&
+	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) &&
+		sameTime(c.RefillsOff, o.RefillsOff) &&
 		sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
-		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.Same(o.Totals.Events) && c.Totals.Waited.same(o.Totals.Waited) &&
+		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.Same(o.Totals.Events) &&
+		c.Totals.Waited.same(o.Totals.Waited) &&
 		c.Requests.same(o.Requests)
 }
 
@@ -33,13 +35,16 @@ func (t *Throttles) Same(o *Throttles) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
-	return t.Begun == o.Begun && t.Ended == o.Ended && t.Unreported == o.Unreported && t.Wall == o.Wall && t.Foreseen == o.Foreseen &&
-		sameValue(t.Requests, o.Requests) && t.Last == o.Last && t.Peak == o.Peak && t.Second == o.Second && slices.Equal(t.Lengths, o.Lengths)
+	return t.Begun == o.Begun && t.Ended == o.Ended && t.Unreported == o.Unreported && t.Wall == o.Wall &&
+		t.Foreseen == o.Foreseen &&
+		sameValue(t.Requests, o.Requests) && t.Last == o.Last && t.Peak == o.Peak && t.Second == o.Second &&
+		slices.Equal(t.Lengths, o.Lengths)
 }
 
 func (w *Waited) same(o *Waited) bool {
 	if w == nil || o == nil {
 		return w == o
 	}
-	return w.Wanted == o.Wanted && w.Received == o.Received && w.Beside == o.Beside && slices.Equal(w.Waits, o.Waits) && slices.Equal(w.Neighbours, o.Neighbours)
+	return w.Wanted == o.Wanted && w.Received == o.Received && w.Beside == o.Beside && slices.Equal(w.Waits, o.Waits) &&
+		slices.Equal(w.Neighbours, o.Neighbours)
 }

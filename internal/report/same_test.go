@@ -38,8 +38,11 @@ func TestSameSeesEachField(t *testing.T) {
 	if seen < 60 {
 		t.Errorf("only %d fields were changed", seen)
 	}
-	for _, empty := range []func(*Container){func(c *Container) { c.Paused = nil }, func(c *Container) { c.Totals.Events = nil }, func(c *Container) { c.Totals.Waited = nil },
-		func(c *Container) { c.Requests = nil }, func(c *Container) { c.BudgetLeft = nil }, func(c *Container) { c.Quota.Since = nil }, func(c *Container) { c.Totals.Events.Lengths = nil }} {
+	for _, empty := range []func(*Container){func(c *Container) { c.Paused = nil },
+		func(c *Container) { c.Totals.Events = nil }, func(c *Container) { c.Totals.Waited = nil },
+		func(c *Container) { c.Requests = nil }, func(c *Container) { c.BudgetLeft = nil }, func(c *Container) {
+			c.Quota.Since = nil
+		}, func(c *Container) { c.Totals.Events.Lengths = nil }} {
 		c := full()
 		if empty(c); c.Same(full()) || full().Same(c) {
 			t.Error("a value that is gone is not seen")

@@ -10,9 +10,10 @@ import (
 
 // Simulation is what the model says of one node.
 type Simulation struct {
-	Miss       float64              `json:"p_miss"`      // P(WCET > 1 period), 0 to 1
-	WCET       float64              `json:"e_wcet"`      // E(WCET), in periods
-	MissCI     [2]float64           `json:"p_miss_ci95"` // the interval of 95 %, which includes the shortness of a recording
+	Miss float64 `json:"p_miss"` // P(WCET > 1 period), 0 to 1
+	WCET float64 `json:"e_wcet"` // E(WCET), in periods
+	// the interval of 95 %, which includes the shortness of a recording
+	MissCI     [2]float64           `json:"p_miss_ci95"`
 	WCETCI     [2]float64           `json:"e_wcet_ci95"` // the interval of 95 %
 	Method     string               `json:"method"`      // how it was computed
 	Rule       string               `json:"rule"`        // `strict` or `published`
@@ -27,7 +28,8 @@ type Simulation struct {
 
 // SimulatedContainer is one container of a simulation. A delay is mean backlog / mean demand, in periods.
 type SimulatedContainer struct {
-	ThrottledWithout float64 `json:"throttled_without"`  // share of the periods that are throttled without a burst, 0 to 1
+	// share of the periods that are throttled without a burst, 0 to 1
+	ThrottledWithout float64 `json:"throttled_without"`
 	ThrottledWith    float64 `json:"throttled_with"`     // the same with the burst
 	Delay            float64 `json:"mean_delay_periods"` // mean backlog / mean demand with the burst, in periods
 
@@ -49,8 +51,10 @@ func (s Simulation) Text(w io.Writer) error {
 	})
 	p.printf("\n")
 	s.containers(&p)
-	p.printf("\nWCET > 1 period: a period ends with work undone that quota and burst admit, because bursts coincided (rule: %s).\n", s.Rule)
-	p.printf("Delays are means in periods: the first two by the container's own limit, the last by its neighbours' bursts.\n")
+	p.printf("\nWCET > 1 period: a period ends with work undone that quota and burst admit, because bursts "+
+		"coincided (rule: %s).\n", s.Rule)
+	p.printf("Delays are means in periods: the first two by the container's own limit, the last by its " +
+		"neighbours' bursts.\n")
 	p.printf("%s; %d periods.\n", s.Method, s.Periods)
 	for _, c := range s.Conditions {
 		p.printf("- %s\n", c)
@@ -60,7 +64,8 @@ func (s Simulation) Text(w io.Writer) error {
 
 // containers writes a row for each kind of container.
 func (s Simulation) containers(p *page) {
-	rows := [][]string{{"CONTAINERS", "MEAN OF QUOTA", "THROTTLED WITHOUT", "WITH BURST", "DELAY WITHOUT", "WITH BURST", "BY NEIGHBOURS"}}
+	rows := [][]string{{"CONTAINERS", "MEAN OF QUOTA", "THROTTLED WITHOUT", "WITH BURST", "DELAY WITHOUT", "WITH BURST",
+		"BY NEIGHBOURS"}}
 	var kinds []SimulatedContainer
 	count := map[int]int{}
 	for _, c := range s.Containers {
@@ -120,7 +125,8 @@ type Sweep struct {
 func (s Sweep) Text(w io.Writer) error {
 	var p page
 	p.printf("%s\n\n", s.Title)
-	rows := [][]string{{"CGROUPS", "MEAN", "BURST", "P(WCET > 1)", "95 % INTERVAL", "E(WCET)", "THROTTLED", "WITH IT", "RISK"}}
+	rows := [][]string{{"CGROUPS", "MEAN", "BURST", "P(WCET > 1)", "95 % INTERVAL", "E(WCET)", "THROTTLED", "WITH IT",
+		"RISK"}}
 	for _, q := range s.Points {
 		r := q.Result
 		without, with := 0.0, 0.0
@@ -128,11 +134,13 @@ func (s Sweep) Text(w io.Writer) error {
 			without += c.ThrottledWithout / float64(len(r.Containers))
 			with += c.ThrottledWith / float64(len(r.Containers))
 		}
-		rows = append(rows, []string{fmt.Sprint(q.Cgroups), percent(q.Utilization), Burst(q.Burst), chance(r.Miss), chance(r.MissCI[0]) + " to " + chance(r.MissCI[1]),
+		rows = append(rows, []string{fmt.Sprint(q.Cgroups), percent(q.Utilization), Burst(q.Burst), chance(r.Miss),
+			chance(r.MissCI[0]) + " to " + chance(r.MissCI[1]),
 			fmt.Sprintf("%.4f", r.WCET), chance(without), chance(with), bar(r.Miss)})
 	}
 	p.table(rows)
-	p.printf("\nMEAN: of the quota. THROTTLED: periods without a burst, and with it. RISK: P(WCET > 1), from 0.0001 %% to 100 %%.\n\n")
+	p.printf("\nMEAN: of the quota. THROTTLED: periods without a burst, and with it. RISK: P(WCET > 1), from 0.0001 " +
+		"%% to 100 %%.\n\n")
 	for _, c := range s.Conditions {
 		p.printf("- %s\n", c)
 	}

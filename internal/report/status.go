@@ -20,30 +20,36 @@ type Status struct {
 	Started time.Time `json:"started"` // the start of the agent
 	Now     time.Time `json:"now"`     // the time of this snapshot
 	// `active`, `held` (kill switch: it measures, and writes nothing) or `offline` (no agent runs: from the journal)
-	Mode       Mode          `json:"mode"`
-	HeldReason string        `json:"held_reason,omitempty"`  // why it is held
-	HeldSince  *time.Time    `json:"held_since,omitempty"`   // absent: not held, or not known
-	Kernel     string        `json:"kernel"`                 // the release of Linux
-	Cgroup     string        `json:"cgroup"`                 // `v1` or `v2`
-	ConfigOK   bool          `json:"config_ok"`              // the configuration on disk is in force
-	ConfigMsg  string        `json:"config_error,omitempty"` // why it is not
-	Node       Node          `json:"node"`                   // the guard's view of the machine
-	Containers []Container   `json:"containers"`             // containers and pods that the agent looks after, without the sandboxes of pods
-	Colocation *Colocation   `json:"colocation,omitempty"`   // online work before offline work; absent: not requested
-	Waits      *Waits        `json:"waits,omitempty"`        // what containers waited for; absent without `run --waits`
-	Requests   *RequestTimes `json:"requests,omitempty"`     // whether response times are measured; absent without `run --requests`
-	Writes     Writes        `json:"writes"`                 // what was written
-	Events     Events        `json:"events"`                 // how throttles are found
-	Kubernetes *Kubernetes   `json:"kubernetes,omitempty"`   // the connection to the API server; absent without `run --kube`
-	Reserve    *Reserve      `json:"reserve,omitempty"`      // exclusive CPUs; absent: no container requests any
-	NRI        *NRI          `json:"nri,omitempty"`          // the connection to the container runtime; absent without `--kube` and `--nri-socket`
-	Record     *Flight       `json:"record,omitempty"`       // the record of all periods; absent: turned off
-	Receipts   *Receipts     `json:"receipts,omitempty"`     // of all containers, those that are gone included; absent: none are asked for
-	Self       Self          `json:"self"`                   // what the agent costs
-	LastTurn   time.Time     `json:"last_turn"`              // the end of the last turn of the agent's loop
-	Cuts       []Cut         `json:"cuts,omitempty"`         // requests of pods and containers that a bound reduces, the first 200; nothing is wrong
-	CutsNow    int           `json:"cuts_now,omitempty"`     // how many there are in all
-	Problems   []string      `json:"problems,omitempty"`     // what is wrong now, for people, with a hint
+	Mode       Mode       `json:"mode"`
+	HeldReason string     `json:"held_reason,omitempty"`  // why it is held
+	HeldSince  *time.Time `json:"held_since,omitempty"`   // absent: not held, or not known
+	Kernel     string     `json:"kernel"`                 // the release of Linux
+	Cgroup     string     `json:"cgroup"`                 // `v1` or `v2`
+	ConfigOK   bool       `json:"config_ok"`              // the configuration on disk is in force
+	ConfigMsg  string     `json:"config_error,omitempty"` // why it is not
+	Node       Node       `json:"node"`                   // the guard's view of the machine
+	// containers and pods that the agent looks after, without the sandboxes of pods
+	Containers []Container `json:"containers"`
+	Colocation *Colocation `json:"colocation,omitempty"` // online work before offline work; absent: not requested
+	Waits      *Waits      `json:"waits,omitempty"`      // what containers waited for; absent without `run --waits`
+	// whether response times are measured; absent without `run --requests`
+	Requests *RequestTimes `json:"requests,omitempty"`
+	Writes   Writes        `json:"writes"` // what was written
+	Events   Events        `json:"events"` // how throttles are found
+	// the connection to the API server; absent without `run --kube`
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
+	Reserve    *Reserve    `json:"reserve,omitempty"` // exclusive CPUs; absent: no container requests any
+	// the connection to the container runtime; absent without `--kube` and `--nri-socket`
+	NRI    *NRI    `json:"nri,omitempty"`
+	Record *Flight `json:"record,omitempty"` // the record of all periods; absent: turned off
+	// of all containers, those that are gone included; absent: none are asked for
+	Receipts *Receipts `json:"receipts,omitempty"`
+	Self     Self      `json:"self"`      // what the agent costs
+	LastTurn time.Time `json:"last_turn"` // the end of the last turn of the agent's loop
+	// requests of pods and containers that a bound reduces, the first 200; nothing is wrong
+	Cuts     []Cut    `json:"cuts,omitempty"`
+	CutsNow  int      `json:"cuts_now,omitempty"` // how many there are in all
+	Problems []string `json:"problems,omitempty"` // what is wrong now, for people, with a hint
 	// those that a command on this node needs to find this agent, such as `--state-dir /run/lab`; absent: none
 	Flags string `json:"flags,omitempty"`
 }
@@ -68,7 +74,8 @@ type Node struct {
 	Used      float64 `json:"used_cpus"`      // CPUs used of the share pool, the mean of the last second
 	Threshold float64 `json:"threshold_cpus"` // CPUs: `sharePoolThresholdPercent` of the capacity
 	Granted   float64 `json:"granted_cpus"`   // CPUs that raised quotas may use above their limits
-	Risk      *Risk   `json:"risk,omitempty"` // the node and its load line; absent without `loadLinePercent`, and in its first two minutes
+	// the node and its load line; absent without `loadLinePercent`, and in its first two minutes
+	Risk *Risk `json:"risk,omitempty"`
 }
 
 // Risk compares the node with its load line.
@@ -90,22 +97,27 @@ func NodeStates() []string { return []string{"idle", "cooling", "overload", "unk
 
 // Container is one managed group: a container, or a pod.
 type Container struct {
-	Cgroup     string            `json:"cgroup"`                   // the path of its control group
-	Name       string            `json:"name"`                     // for people: NAMESPACE/POD/CONTAINER, a unit of systemd, a container of Docker, or the path
-	Pod        string            `json:"pod,omitempty"`            // NAMESPACE/POD, where it belongs to one
-	Runtime    string            `json:"runtime"`                  // the program that made the group: `containerd`, `docker`, `systemd`, `cgroup` ...
-	Level      string            `json:"level"`                    // `container` or `pod`
-	Strategy   strategy.Strategy `json:"strategy"`                 // what applies to it, all configuration merged; fields as in CONFIG.md
-	Paused     *time.Time        `json:"paused_until,omitempty"`   // kept at its limit until then; absent: not paused
-	Released   bool              `json:"released,omitempty"`       // until `paused_until` the agent leaves the limit to another writer (`plimsoll release`)
-	Limit      time.Duration     `json:"limit_ns"`                 // the declared quota per period; `null`: unlimited
-	Period     time.Duration     `json:"period_ns"`                // the period of the quota
-	LimitFrom  string            `json:"limit_from"`               // who declares the limit
-	Quota      Knob              `json:"quota"`                    // the file of the quota
-	Burst      Knob              `json:"burst"`                    // the file of the burst
-	Request    float64           `json:"request_cpus,omitempty"`   // CPUs that are reserved; absent: not known
-	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"` // CPU time left of `cfsQuotaBurstPeriodSeconds`; absent: no bound
-	Why        string            `json:"why"`                      // the last decision and its reason
+	Cgroup string `json:"cgroup"` // the path of its control group
+	// for people: NAMESPACE/POD/CONTAINER, a unit of systemd, a container of Docker, or the path
+	Name string `json:"name"`
+	Pod  string `json:"pod,omitempty"` // NAMESPACE/POD, where it belongs to one
+	// the program that made the group: `containerd`, `docker`, `systemd`, `cgroup` ...
+	Runtime string `json:"runtime"`
+	Level   string `json:"level"` // `container` or `pod`
+	// what applies to it, all configuration merged; fields as in CONFIG.md
+	Strategy strategy.Strategy `json:"strategy"`
+	Paused   *time.Time        `json:"paused_until,omitempty"` // kept at its limit until then; absent: not paused
+	// until `paused_until` the agent leaves the limit to another writer (`plimsoll release`)
+	Released  bool          `json:"released,omitempty"`
+	Limit     time.Duration `json:"limit_ns"`               // the declared quota per period; `null`: unlimited
+	Period    time.Duration `json:"period_ns"`              // the period of the quota
+	LimitFrom string        `json:"limit_from"`             // who declares the limit
+	Quota     Knob          `json:"quota"`                  // the file of the quota
+	Burst     Knob          `json:"burst"`                  // the file of the burst
+	Request   float64       `json:"request_cpus,omitempty"` // CPUs that are reserved; absent: not known
+	// CPU time left of `cfsQuotaBurstPeriodSeconds`; absent: no bound
+	BudgetLeft *time.Duration `json:"budget_left_ns,omitempty"`
+	Why        string         `json:"why"` // the last decision and its reason
 	// refills had no effect: throttles are answered by raises of the quota, and by a refill again from then on; absent
 	// while refills have effect
 	RefillsOff *time.Time `json:"refills_off_until,omitempty"`
@@ -136,16 +148,18 @@ type Totals struct {
 	// wall time lost to throttling, as the kernel's programs count it; without `events` an upper bound: one period for
 	// each throttled one
 	ThrottledWall time.Duration `json:"throttled_wall_ns"`
-	Bursts        int64         `json:"bursts"`   // periods in which saved quota was used; 0 before kernel 5.16, which does not count them
-	BurstTime     time.Duration `json:"burst_ns"` // CPU time of saved quota used; 0 before kernel 5.16
+	// periods in which saved quota was used; 0 before kernel 5.16, which does not count them
+	Bursts    int64         `json:"bursts"`
+	BurstTime time.Duration `json:"burst_ns"` // CPU time of saved quota used; 0 before kernel 5.16
 	// CPU time used above the limit: summed over periods where there are `events`, else over means between two
 	// readings
 	AboveLimit time.Duration `json:"above_limit_ns"`
 	Raised     time.Duration `json:"raised_ns"` // wall time with a raised quota
 	Raises     int64         `json:"raises"`    // raises of the quota
 	// refills that ended a throttle as it began, or prevented one that was foreseen: those whose effect was seen
-	Refills     int64 `json:"refills"`
-	Unneeded    int64 `json:"refills_unneeded"`    // refills without need: the foreseen throttle would not have begun, or ended by itself
+	Refills int64 `json:"refills"`
+	// refills without need: the foreseen throttle would not have begun, or ended by itself
+	Unneeded    int64 `json:"refills_unneeded"`
 	Ineffective int64 `json:"refills_ineffective"` // refills after which the group was throttled all the same
 	// wall time that these throttles would have lasted longer, to their period's end; without time in which the group
 	// was throttled all the same
@@ -153,9 +167,10 @@ type Totals struct {
 	// throttles left to last until their period ended, because it had had `cfsQuotaBurstPercent` of the limit; at most
 	// one in a period
 	AtCap     int64         `json:"at_cap"`
-	AtCapWall time.Duration `json:"at_cap_wall_ns"`   // wall time that these last
-	Events    *Throttles    `json:"events,omitempty"` // counts of the kernel's programs, with `schedExt` of the scheduler; absent: no throttle events come from eBPF
-	Waited    *Waited       `json:"waited,omitempty"` // what its threads waited for; absent without `run --waits`
+	AtCapWall time.Duration `json:"at_cap_wall_ns"` // wall time that these last
+	// counts of the kernel's programs, with `schedExt` of the scheduler; absent: no throttle events come from eBPF
+	Events *Throttles `json:"events,omitempty"`
+	Waited *Waited    `json:"waited,omitempty"` // what its threads waited for; absent without `run --waits`
 }
 
 // Throttles is what the eBPF programs have counted of a group since they watch it.
@@ -164,16 +179,22 @@ type Throttles struct {
 	Ended int64 `json:"ended"` // throttles that ended
 	// throttles that began without an event to the agent: more than 21 in a row and then more than 200 a second, or a
 	// full ring
-	Unreported int64          `json:"unreported"`
-	Wall       time.Duration  `json:"wall_ns"`                         // wall time from the begin until a task of the group runs again, of throttles that ended
-	Requests   *time.Duration `json:"requests_throttled_ns,omitempty"` // throttled time of the requests that it has answered; absent: not measured
-	Foreseen   int64          `json:"foreseen"`                        // times that the quota was about to be used up before the period's end
-	Lengths    []Length       `json:"lengths"`                         // of throttles that ended, shortest first, without empty classes
-	Last       time.Duration  `json:"used_ns"`                         // CPU time used in the last period that is over
-	Peak       time.Duration  `json:"peak_ns"`                         // the most CPU time used in one period
-	Second     time.Duration  `json:"peak_1s_ns"`                      // the most CPU time used in one second; not known with `schedExt`
-	Usage      time.Duration  `json:"-"`                               // CPU time used since the group was made, where it has a limit
-	Above      time.Duration  `json:"-"`                               // used above the limit, period by period
+	Unreported int64 `json:"unreported"`
+	// wall time from the begin until a task of the group runs again, of throttles that ended
+	Wall time.Duration `json:"wall_ns"`
+	// throttled time of the requests that it has answered; absent: not measured
+	Requests *time.Duration `json:"requests_throttled_ns,omitempty"`
+	// times that the quota was about to be used up before the period's end
+	Foreseen int64 `json:"foreseen"`
+	// of throttles that ended, shortest first, without empty classes
+	Lengths []Length      `json:"lengths"`
+	Last    time.Duration `json:"used_ns"` // CPU time used in the last period that is over
+	Peak    time.Duration `json:"peak_ns"` // the most CPU time used in one period
+	// the most CPU time used in one second; not known with `schedExt`
+	Second time.Duration `json:"peak_1s_ns"`
+	// CPU time used since the group was made, where it has a limit
+	Usage time.Duration `json:"-"`
+	Above time.Duration `json:"-"` // used above the limit, period by period
 }
 
 // Length counts what lasted at most so long, and longer than the class before.
@@ -184,7 +205,8 @@ type Length struct {
 
 // Writes counts results by knob and outcome, and decisions by kind.
 type Writes struct {
-	Results map[plan.Knob]map[plan.Outcome]int64 `json:"results"` // number of writes, by knob and outcome (Outcomes of a write)
+	// number of writes, by knob and outcome (Outcomes of a write)
+	Results map[plan.Knob]map[plan.Outcome]int64 `json:"results"`
 	// writes of a quota by its owner that a refill may have undone (KERNEL.md, "Ending a throttle"); each is a problem
 	// until another value stands
 	Undone    int64            `json:"undone"`
@@ -193,16 +215,18 @@ type Writes struct {
 
 // Events is how throttles are found.
 type Events struct {
-	Subscribed  bool   `json:"subscribed"`          // there are throttle events; else throttles are polled for
-	Why         string `json:"why,omitempty"`       // why there are none
-	Lost        int64  `json:"lost"`                // throttle events that were lost
-	Refills     int64  `json:"refills"`             // refills that ended a throttle, or prevented one that was foreseen
-	Unneeded    int64  `json:"refills_unneeded"`    // refills without need: the foreseen throttle would not have begun, or ended by itself
-	Ineffective int64  `json:"refills_ineffective"` // refills after which the group was throttled all the same
+	Subscribed bool   `json:"subscribed"`    // there are throttle events; else throttles are polled for
+	Why        string `json:"why,omitempty"` // why there are none
+	Lost       int64  `json:"lost"`          // throttle events that were lost
+	Refills    int64  `json:"refills"`       // refills that ended a throttle, or prevented one that was foreseen
+	// refills without need: the foreseen throttle would not have begun, or ended by itself
+	Unneeded    int64 `json:"refills_unneeded"`
+	Ineffective int64 `json:"refills_ineffective"` // refills after which the group was throttled all the same
 	// refills had no effect in several containers, and are not tried again before; absent while they have effect
-	RefillsOff *time.Time    `json:"refills_off_until,omitempty"`
-	DelayP50   time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to its end by a refill, of the last 1,024: the median
-	DelayP99   time.Duration `json:"delay_p99_ns"` // of the same, the 99th percentile
+	RefillsOff *time.Time `json:"refills_off_until,omitempty"`
+	// from the begin of a throttle to its end by a refill, of the last 1,024: the median
+	DelayP50 time.Duration `json:"delay_p50_ns"`
+	DelayP99 time.Duration `json:"delay_p99_ns"` // of the same, the 99th percentile
 	// of the thread that answers throttles: `fifo` (real time), or `nice -20` or `plain` where that is not permitted
 	Priority    string        `json:"priority,omitempty"`
 	PriorityWhy string        `json:"priority_why,omitempty"` // why it is not `fifo`, where that was asked for
@@ -218,16 +242,17 @@ type MissingPart struct {
 
 // Self is what the agent costs.
 type Self struct {
-	CPU        time.Duration `json:"cpu_ns"`            // CPU time used by the agent
-	RSS        int64         `json:"rss_bytes"`         // memory in bytes
-	Turns      int64         `json:"turns"`             // turns of the agent's loop
-	Looks      int64         `json:"group_reads"`       // containers read
-	TurnP50    time.Duration `json:"turn_p50_ns"`       // the median of the recent turns
-	TurnP99    time.Duration `json:"turn_p99_ns"`       // the 99th percentile of the recent turns
-	Rescans    int64         `json:"rescans"`           // how often all control groups were listed
-	EventsLost int64         `json:"events_lost"`       // overflows of the queue of inotify
-	LogDropped int64         `json:"log_lines_dropped"` // lines that are not in the log: too many about one object, or its reader was too slow
-	Goroutines int           `json:"goroutines"`        // goroutines of the agent
+	CPU        time.Duration `json:"cpu_ns"`      // CPU time used by the agent
+	RSS        int64         `json:"rss_bytes"`   // memory in bytes
+	Turns      int64         `json:"turns"`       // turns of the agent's loop
+	Looks      int64         `json:"group_reads"` // containers read
+	TurnP50    time.Duration `json:"turn_p50_ns"` // the median of the recent turns
+	TurnP99    time.Duration `json:"turn_p99_ns"` // the 99th percentile of the recent turns
+	Rescans    int64         `json:"rescans"`     // how often all control groups were listed
+	EventsLost int64         `json:"events_lost"` // overflows of the queue of inotify
+	// lines that are not in the log: too many about one object, or its reader was too slow
+	LogDropped int64 `json:"log_lines_dropped"`
+	Goroutines int   `json:"goroutines"` // goroutines of the agent
 }
 
 // Limited says whether the container has a limit at all.

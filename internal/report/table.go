@@ -7,14 +7,15 @@ import (
 
 // Columns is the width that every text for people keeps: a terminal of 100 columns shows no line in two pieces.
 //
-// A name longer than its column loses its middle, where paths of containers have the least to tell. The last column of a
-// table and all prose are broken at spaces. A word is never broken, nor is a
+// A name longer than its column loses its middle, where paths of containers have the least to tell. The last column of
+// a table and all prose are broken at spaces. A word is never broken, nor is a
 // command: they can be copied.
 const Columns = 100
 
 const (
 	gap = 2
-	// leastName and leastText are how far the columns of names, which are the first or the second, and the last one may shrink.
+	// leastName and leastText are how far the columns of names, which are the first or the second,
+	// and the last one may shrink.
 	leastName = 24
 	leastText = 30
 )

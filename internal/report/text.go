@@ -26,7 +26,8 @@ func (s Status) head(p *page) {
 	p.printf("plimsoll %s, %s; cgroup %s, kernel %s\n", s.Version, s.Mode, s.Cgroup, s.Kernel)
 	switch s.Mode {
 	case Held:
-		p.printf("held%s: it measures and writes nothing; %s ends that\n", s.heldLine(), Called("`plimsoll resume`", s.Flags))
+		p.printf("held%s: it measures and writes nothing; %s ends that\n", s.heldLine(),
+			Called("`plimsoll resume`", s.Flags))
 	case Offline:
 		p.printf("no agent runs: this is what the journal and the kernel's files say\n")
 		return
@@ -39,7 +40,8 @@ func (s Status) head(p *page) {
 		p.printf("writes: %s\n", line)
 	}
 	if r := n.Risk; r != nil {
-		p.printf("load line: risk %s of the periods, target %s; %s of the requested bursts are granted (with all of them: %s)\n",
+		p.printf("load line: risk %s of the periods, target %s; %s of the requested bursts are granted (with all of "+
+			"them: %s)\n",
 			part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
 	}
 	p.printf("throttles: %s\n", s.Events.line())
@@ -64,7 +66,8 @@ func (s Status) head(p *page) {
 		p.printf("receipts: %s\n", r.line())
 	}
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
-		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
+		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns,
+		span(s.Self.TurnP99))
 }
 
 // words are the state; one that is not known yet says what that means.
@@ -99,7 +102,8 @@ func (e Events) line() string {
 	case e.Refills > 0 && e.DelayP99 == 0:
 		line += fmt.Sprintf("; %s, all ahead of the throttle", several(e.Refills, "refill"))
 	case e.Refills > 0:
-		line += fmt.Sprintf("; %s, those after a throttle began p50 %s and p99 %s after the begin", several(e.Refills, "refill"), span(e.DelayP50), span(e.DelayP99))
+		line += fmt.Sprintf("; %s, those after a throttle began p50 %s and p99 %s after the begin",
+			several(e.Refills, "refill"), span(e.DelayP50), span(e.DelayP99))
 	}
 	if e.Ineffective > 0 {
 		line += fmt.Sprintf("; %s without effect", several(e.Ineffective, "refill"))
@@ -157,14 +161,16 @@ func statusHead() []string {
 	return []string{"NAME", "LIMIT", "QUOTA", "BURST", "USE", "THROTTLED", "LOST", "POLICY"}
 }
 
-const statusLegend = "\nQUOTA and BURST are in force now; * = set by Plimsoll. USE: mean, in CPUs; THROTTLED: of its periods; LOST: wall time; all since Plimsoll knows it\n"
+const statusLegend = "\nQUOTA and BURST are in force now; * = set by Plimsoll. USE: mean, in CPUs; THROTTLED: of " +
+	"its periods; LOST: wall time; all since Plimsoll knows it\n"
 
 func (s Status) rows() []line {
 	var rows []line
 	for _, f := range folded(s.Containers) {
 		c := f.Container
-		rows = append(rows, line{notes: f.notes(s.Now), cells: []string{c.called(), amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(),
-			c.use(s), c.throttled(), c.lost(), dash(string(c.Strategy.Policy))}})
+		rows = append(rows, line{notes: f.notes(s.Now),
+			cells: []string{c.called(), amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(),
+				c.use(s), c.throttled(), c.lost(), dash(string(c.Strategy.Policy))}})
 	}
 	return rows
 }

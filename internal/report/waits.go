@@ -14,10 +14,11 @@ import (
 // Waited is the CPU time that a container's threads wanted, received and waited for, since the agent measures it. Waits
 // count when they are over; kernel threads count as neighbours.
 type Waited struct {
-	Wanted   time.Duration `json:"wanted_ns"`       // the sum of what it received and waited for
-	Received time.Duration `json:"received_ns"`     // what it ran
-	Waits    []Wait        `json:"waits"`           // by cause; of waits that are over
-	Beside   time.Duration `json:"sibling_busy_ns"` // of `received_ns`: the core's other hardware thread ran another group
+	Wanted   time.Duration `json:"wanted_ns"`   // the sum of what it received and waited for
+	Received time.Duration `json:"received_ns"` // what it ran
+	Waits    []Wait        `json:"waits"`       // by cause; of waits that are over
+	// of `received_ns`: the core's other hardware thread ran another group
+	Beside time.Duration `json:"sibling_busy_ns"`
 	// the first three that had the CPU, kernel threads among them, at most 5 s old; the longest first
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
@@ -43,11 +44,12 @@ type Waits struct {
 	Lost    int64       `json:"threads_not_seen"`             // threads for which the table had no room
 	Unnamed int64       `json:"waits_without_name,omitempty"` // waits without a known neighbour: the table was full
 
-	Contention *Contention `json:"contention,omitempty"` // how much containers wait for each other; absent: not measured
+	// how much containers wait for each other; absent: not measured
+	Contention *Contention `json:"contention,omitempty"`
 }
 
-// Contention is how much the containers of the node, but for the offline ones, wait for each other: see internal/diagnose.
-// Times are thread time, of containers that are gone too.
+// Contention is how much the containers of the node, but for the offline ones, wait for each other: see
+// internal/diagnose. Times are thread time, of containers that are gone too.
 type Contention struct {
 	Contended time.Duration `json:"contended_ns"` // they waited for a CPU that another group used
 	Runnable  time.Duration `json:"runnable_ns"`  // they ran, or waited for a CPU, without what limits took
@@ -57,13 +59,15 @@ type Contention struct {
 
 // RankWaits are waits for a CPU, without what limits took of them.
 type RankWaits struct {
-	Rank      strategy.Rank `json:"rank"`             // `online` or `offline`
-	Waits     int64         `json:"waits"`            // how many
-	Time      time.Duration `json:"time_ns"`          // how long, without what limits took
-	Lengths   []Length      `json:"lengths"`          // how many lasted so long
-	Beside    time.Duration `json:"beside_other_ns"`  // it ran while the core's other thread ran the other rank
-	Causes    []Wait        `json:"causes,omitempty"` // waits and shortfall by cause, of the containers that are there now
-	Reserving int           `json:"reserving"`        // how many of these have a reservation, without which no shortfall is known
+	Rank    strategy.Rank `json:"rank"`            // `online` or `offline`
+	Waits   int64         `json:"waits"`           // how many
+	Time    time.Duration `json:"time_ns"`         // how long, without what limits took
+	Lengths []Length      `json:"lengths"`         // how many lasted so long
+	Beside  time.Duration `json:"beside_other_ns"` // it ran while the core's other thread ran the other rank
+	// waits and shortfall by cause, of the containers that are there now
+	Causes []Wait `json:"causes,omitempty"`
+	// how many of these have a reservation, without which no shortfall is known
+	Reserving int `json:"reserving"`
 }
 
 // Add adds the waits of a container to those of its rank.
@@ -92,7 +96,8 @@ func (w *Waits) line() string {
 		if r.Waits == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s waited %s for a CPU, p50 up to %s, p99 up to %s", r.Rank, several(r.Waits, "time"), r.quantile(0.5), r.quantile(0.99))
+		text := fmt.Sprintf("%s waited %s for a CPU, p50 up to %s, p99 up to %s", r.Rank, several(r.Waits, "time"),
+			r.quantile(0.5), r.quantile(0.99))
 		if r.Beside > 0 {
 			text += fmt.Sprintf(", and ran %s beside the other on a core", span(r.Beside))
 		}
@@ -127,21 +132,33 @@ type waitsMetrics struct {
 func newWaitsMetrics() waitsMetrics {
 	caused := append(containerLabels(), "cause")
 	return waitsMetrics{
-		waits:      describe("container_wait_seconds_total", "Thread time spent waiting for a CPU, by cause; a wait is counted when it is over.", caused...),
-		short:      describe("container_shortfall_seconds_total", "CPU time wanted and reserved, and not received, by cause.", caused...),
-		wanted:     describe("container_wanted_seconds_total", "Thread time running, runnable or throttled.", containerLabels()...),
-		received:   describe("container_received_seconds_total", "Thread time running, without interrupts and stolen time.", containerLabels()...),
-		beside:     describe("container_sibling_busy_seconds_total", "Thread time running while the other thread of the core ran another group.", containerLabels()...),
-		ranks:      describe("rank_wait_seconds", "How long threads of a rank waited for a CPU, without time throttled.", "rank"),
-		rankBeside: describe("rank_beside_seconds_total", "Time that a rank ran while the core's other thread ran the other rank.", "rank"),
-		contention: describe("node_contention", "Share of the time of runnable threads in which another group used the CPU that they waited for; over the last 10 s."),
-		contended:  describe("node_contended_seconds_total", "Thread time in which containers waited for a CPU that another group used."),
-		runnable:   describe("node_runnable_seconds_total", "Thread time in which containers ran or waited for a CPU, without time throttled."),
+		waits: describe("container_wait_seconds_total",
+			"Thread time spent waiting for a CPU, by cause; a wait is counted when it is over.", caused...),
+		short: describe("container_shortfall_seconds_total",
+			"CPU time wanted and reserved, and not received, by cause.", caused...),
+		wanted: describe("container_wanted_seconds_total", "Thread time running, runnable or throttled.",
+			containerLabels()...),
+		received: describe("container_received_seconds_total",
+			"Thread time running, without interrupts and stolen time.", containerLabels()...),
+		beside: describe("container_sibling_busy_seconds_total",
+			"Thread time running while the other thread of the core ran another group.", containerLabels()...),
+		ranks: describe("rank_wait_seconds",
+			"How long threads of a rank waited for a CPU, without time throttled.", "rank"),
+		rankBeside: describe("rank_beside_seconds_total",
+			"Time that a rank ran while the core's other thread ran the other rank.", "rank"),
+		contention: describe("node_contention",
+			"Share of the time of runnable threads in which another group used the CPU that they waited for; over "+
+				"the last 10 s."),
+		contended: describe("node_contended_seconds_total",
+			"Thread time in which containers waited for a CPU that another group used."),
+		runnable: describe("node_runnable_seconds_total",
+			"Thread time in which containers ran or waited for a CPU, without time throttled."),
 	}
 }
 
 func (m waitsMetrics) list() []*prometheus.Desc {
-	return []*prometheus.Desc{m.waits, m.short, m.wanted, m.received, m.beside, m.ranks, m.rankBeside, m.contention, m.contended, m.runnable}
+	return []*prometheus.Desc{m.waits, m.short, m.wanted, m.received, m.beside, m.ranks, m.rankBeside, m.contention,
+		m.contended, m.runnable}
 }
 
 // container sends nothing where nothing is measured.

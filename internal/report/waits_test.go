@@ -12,7 +12,8 @@ func TestRankAdds(t *testing.T) {
 	var r RankWaits
 	r.Add(Waited{Waits: []Wait{{CauseNeighbour, time.Second, time.Minute}, {CauseOwnLimit, 2 * time.Second, 0}}}, true)
 	r.Add(Waited{Waits: []Wait{{CauseOwnLimit, 3 * time.Second, 5 * time.Second}}}, false)
-	want := RankWaits{Reserving: 1, Causes: []Wait{{CauseNeighbour, time.Second, time.Minute}, {CauseOwnLimit, 5 * time.Second, 5 * time.Second}}}
+	want := RankWaits{Reserving: 1, Causes: []Wait{{CauseNeighbour, time.Second, time.Minute},
+		{CauseOwnLimit, 5 * time.Second, 5 * time.Second}}}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

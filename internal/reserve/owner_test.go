@@ -97,7 +97,8 @@ func TestKeepsCPUsUntilTheQuotaIsBack(t *testing.T) {
 			change(w)
 			w.ask("/b", 2, 2, false)
 			for range 2 {
-				if out := w.turn(); !out.Waits || w.effective("/p/a").String() != "0" || w.owner == "" && len(out.Unconfined) > 0 {
+				if out := w.turn(); !out.Waits || w.effective("/p/a").String() != "0" || w.owner == "" &&
+					len(out.Unconfined) > 0 {
 					t.Errorf("%s: it may use %s: %+v", name, w.effective("/p/a"), out)
 				}
 			}

@@ -53,14 +53,16 @@ func TestFence(t *testing.T) {
 	w.turn()
 	out := w.turn()
 	w.exclusive(out)
-	want := map[string]string{"exclusive /k": "0-1", "exclusive /k/p": "0-1", "exclusive /k/p/a": "0-1", "partition /k/p/a": "root"}
+	want := map[string]string{"exclusive /k": "0-1", "exclusive /k/p": "0-1", "exclusive /k/p/a": "0-1",
+		"partition /k/p/a": "root"}
 	if diff := cmp.Diff(want, w.fences); diff != "" || !out.Shares[0].Partition || out.Shares[1].Partition {
 		t.Error(diff, out.Shares)
 	}
 	w.asking[0].Request, w.asking[0].Limit = 3, 3 // it grows: the partition ends, and begins anew
 	w.turn()
 	w.turn()
-	want = map[string]string{"exclusive /k": "0-1,3", "exclusive /k/p": "0-1,3", "exclusive /k/p/a": "0-1,3", "partition /k/p/a": "root"}
+	want = map[string]string{"exclusive /k": "0-1,3", "exclusive /k/p": "0-1,3", "exclusive /k/p/a": "0-1,3",
+		"partition /k/p/a": "root"}
 	if diff := cmp.Diff(want, w.fences); diff != "" {
 		t.Error(diff)
 	}
@@ -83,7 +85,8 @@ func TestFenceApart(t *testing.T) {
 	w.ask("/k/b", 4, 4, false)
 	out := w.turn()
 	w.exclusive(out)
-	if len(out.Shares) != 1 || out.Shares[0].Own.String() != "0-1" || len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, "2 are isolated or in another's partition (6-7)") {
+	if len(out.Shares) != 1 || out.Shares[0].Own.String() != "0-1" || len(out.Refused) != 1 ||
+		!strings.Contains(out.Refused[0].Why, "2 are isolated or in another's partition (6-7)") {
 		t.Errorf("%+v, refused %v", out.Shares, out.Refused)
 	}
 }

@@ -16,7 +16,8 @@ import (
 // TestGrown: a packed one that grows to a whole CPU goes, and those beside it stay.
 func TestGrown(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
-	got := Allocate(m, []Want{{Name: "a", CPUs: 1, Has: cpu.Set{0}}, {Name: "b", CPUs: 0.3, Has: cpu.Set{0}}, {Name: "c", CPUs: 0.3, Has: cpu.Set{0}}})
+	got := Allocate(m, []Want{{Name: "a", CPUs: 1, Has: cpu.Set{0}}, {Name: "b", CPUs: 0.3, Has: cpu.Set{0}},
+		{Name: "c", CPUs: 0.3, Has: cpu.Set{0}}})
 	want := map[string]cpu.Set{"a": {1}, "b": {0}, "c": {0}}
 	if diff := cmp.Diff(want, got.Sets); diff != "" {
 		t.Error(diff)
@@ -26,7 +27,8 @@ func TestGrown(t *testing.T) {
 // TestMovedForNothing: where packing closer does not help a newcomer, nobody is moved.
 func TestMovedForNothing(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 6, 1}.topology(), MinShared: 1}
-	packed := []Want{{Name: "a", CPUs: 0.3, Has: cpu.Set{0}}, {Name: "b", CPUs: 0.3, Has: cpu.Set{1}}, {Name: "c", CPUs: 2, Has: cpu.Set{2, 3}}}
+	packed := []Want{{Name: "a", CPUs: 0.3, Has: cpu.Set{0}}, {Name: "b", CPUs: 0.3, Has: cpu.Set{1}},
+		{Name: "c", CPUs: 2, Has: cpu.Set{2, 3}}}
 	for within, moved := range map[string]bool{"2-3": false, "1-2": true} {
 		got := Allocate(m, append(slices.Clone(packed), Want{Name: "new", CPUs: 1, Within: set(t, within)}))
 		stay := got.Sets["a"].Equal(cpu.Set{0}) && got.Sets["b"].Equal(cpu.Set{1})
@@ -83,7 +85,8 @@ func randomPacking(rnd *rand.Rand, cpus int) []Want {
 		for i := 0; i < 3 && room > 1; i++ {
 			part := 1 + rnd.IntN(min(room, 12))
 			if room -= part; rnd.IntN(4) > 0 { // else it is gone
-				present = append(present, Want{Name: fmt.Sprint("f", c, ".", i), CPUs: min(float64(part)/20, 0.95), Has: cpu.Set{c}})
+				present = append(present, Want{Name: fmt.Sprint("f", c, ".", i), CPUs: min(float64(part)/20, 0.95),
+					Has: cpu.Set{c}})
 			}
 		}
 	}
@@ -143,8 +146,8 @@ func brute(m Machine, present []Want, fresh Want) int {
 	return best
 }
 
-// TestManyAreRefused: the searches for moves are bounded together, not for each one that is refused. Each of these finds as much
-// room as it needs, in pieces that are too small.
+// TestManyAreRefused: the searches for moves are bounded together, not for each one that is refused. Each of these
+// finds as much room as it needs, in pieces that are too small.
 func TestManyAreRefused(t *testing.T) {
 	a := newAllocator(Machine{Topology: shape{1, 1, 1, 41, 1}.topology(), MinShared: 1})
 	for i := range 40 {
@@ -153,7 +156,8 @@ func TestManyAreRefused(t *testing.T) {
 	for i := range 100 {
 		a.place(Want{Name: fmt.Sprint("b", i), CPUs: 0.5})
 	}
-	if len(a.refused) != 100 || a.steps < maxSteps || a.steps > maxSteps+200 { // each that finds the budget spent counts a step or two
+	// each that finds the budget spent counts a step or two
+	if len(a.refused) != 100 || a.steps < maxSteps || a.steps > maxSteps+200 {
 		t.Errorf("%d refused in %d steps, want %d", len(a.refused), a.steps, maxSteps)
 	}
 }

@@ -22,7 +22,8 @@ func (s shape) topology() cpu.Topology {
 		core := c % cores
 		cache := core / s.cores
 		node := cache / s.caches
-		t.Places = append(t.Places, cpu.Place{CPU: c, Core: core, Cache: cache, Node: node, Socket: node / s.nodes, Capacity: 1})
+		t.Places = append(t.Places, cpu.Place{CPU: c, Core: core, Cache: cache, Node: node, Socket: node / s.nodes,
+			Capacity: 1})
 	}
 	for a := range s.sockets * s.nodes {
 		for b := range s.sockets * s.nodes {
@@ -82,7 +83,8 @@ func TestPlacement(t *testing.T) {
 
 // TestNearNodes: what does not fit one node goes to the nearest of the others, not to the first.
 func TestNearNodes(t *testing.T) {
-	m := Machine{Topology: shape{4, 1, 1, 2, 1}.topology(), MinShared: 1} // sockets on a ring: 0 is as far from 1 as from 3
+	// sockets on a ring: 0 is as far from 1 as from 3
+	m := Machine{Topology: shape{4, 1, 1, 2, 1}.topology(), MinShared: 1}
 	got := Allocate(m, []Want{{Name: "new", CPUs: 4}, {Name: "old", CPUs: 3, Has: cpu.Set{0, 2, 3}}})
 	if want := "4-7"; got.Sets["new"].String() != want {
 		t.Errorf("%s, want the neighbours %s", got.Sets["new"], want)
@@ -95,14 +97,17 @@ func TestNearNodes(t *testing.T) {
 
 func TestPacking(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
-	got := Allocate(m, []Want{{Name: "a", CPUs: 0.5}, {Name: "b", CPUs: 0.75}, {Name: "c", CPUs: 0.25}, {Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5},
+	got := Allocate(m, []Want{{Name: "a", CPUs: 0.5}, {Name: "b", CPUs: 0.75}, {Name: "c", CPUs: 0.25},
+		{Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5},
 		{Name: "f", CPUs: 0}})
 	want := Allocation{
 		Sets:   map[string]cpu.Set{"a": {0}, "b": {1}, "c": {1}, "d": {0}},
 		Packed: map[string]bool{"a": true, "b": true, "c": true, "d": true},
 		Shared: cpu.Set{2, 3},
 		Refused: []Refusal{{"f", "it has neither a request nor a limit"},
-			{"e", "it needs 2 CPUs (request 1.5); of 4 CPUs online, 2 are exclusive already, and the share pool keeps 1: 1 is left"}},
+			{"e",
+				"it needs 2 CPUs (request 1.5); of 4 CPUs online, 2 are exclusive already, and the share pool keeps " +
+					"1: 1 is left"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -111,9 +116,12 @@ func TestPacking(t *testing.T) {
 
 func TestArithmetic(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), MinShared: 1, Requested: 2.5, Kept: cpu.Set{0, 9}}
-	got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}}, {Name: "new", CPUs: 2.5, Within: cpu.Set{3, 4}}})
-	want := []Refusal{{"new", "it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept back (0,9), " +
-		"and the share pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its groups may run"}}
+	got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}},
+		{Name: "new", CPUs: 2.5, Within: cpu.Set{3, 4}}})
+	want := []Refusal{{"new",
+		"it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept back (0,9), " +
+			"and the share pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its " +
+			"groups may run"}}
 	if diff := cmp.Diff(want, got.Refused); diff != "" {
 		t.Error(diff)
 	}
@@ -123,8 +131,8 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// TestByNode: one that has not asked itself leaves those others room that have no exclusive CPUs, although they may get some
-// later; one that asks does not wait for them.
+// TestByNode: one that has not asked itself leaves those others room that have no exclusive CPUs, although they may get
+// some later; one that asks does not wait for them.
 func TestByNode(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
 	for _, c := range []struct {
@@ -134,11 +142,13 @@ func TestByNode(t *testing.T) {
 	}{
 		{[]float64{1, 1, 1}, map[string]cpu.Set{"a": {0}, "b": {1}, "c": {2}}, ""},
 		{[]float64{0.5, 0.5, 1}, map[string]cpu.Set{"a": {0}, "b": {0}, "c": {1}}, ""},
-		{[]float64{1, 2, 1}, map[string]cpu.Set{"a": {0}, "b": {1, 2}}, "it needs 1 CPU (request 1); of 4 CPUs online, 3 are exclusive already, " +
-			"and the share pool keeps 1: 0 are left"},
+		{[]float64{1, 2, 1}, map[string]cpu.Set{"a": {0}, "b": {1, 2}},
+			"it needs 1 CPU (request 1); of 4 CPUs online, 3 are exclusive already, " +
+				"and the share pool keeps 1: 0 are left"},
 		// rounded up, the first would leave the two others 2 CPUs for the 2.2 that they request
-		{[]float64{1.5, 1.1, 1.1}, map[string]cpu.Set{}, "it needs 2 CPUs (request 1.5); of 4 CPUs online, 0 are exclusive already, " +
-			"and the share pool keeps 2.2 (the requests in it): 1.8 are left"},
+		{[]float64{1.5, 1.1, 1.1}, map[string]cpu.Set{},
+			"it needs 2 CPUs (request 1.5); of 4 CPUs online, 0 are exclusive already, " +
+				"and the share pool keeps 2.2 (the requests in it): 1.8 are left"},
 	} {
 		var wants []Want
 		for i, n := range c.cpus {
@@ -164,8 +174,10 @@ func TestApart(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1, Isolated: cpu.Set{2, 3, 7}}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 1}, {Name: "b", CPUs: 1}})
 	want := Allocation{Sets: map[string]cpu.Set{"a": {0}}, Packed: map[string]bool{}, Shared: cpu.Set{1, 2, 3},
-		Refused: []Refusal{{"b", "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 2 are isolated or in another's partition (2-3), " +
-			"and the share pool keeps 1: 0 are left"}}}
+		Refused: []Refusal{{"b",
+			"it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 2 are isolated or in another's " +
+				"partition (2-3), " +
+				"and the share pool keeps 1: 0 are left"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -308,7 +320,8 @@ func check(t *testing.T, m Machine, wants []Want, got Allocation, offline bool) 
 		if packed[s.String()] += w.CPUs; s != nil && packed[s.String()] > size(s)+epsilon {
 			t.Fatalf("%v CPUs are packed on %s", packed[s.String()], s)
 		}
-		if old := w.Has.And(m.Topology.Set()); !offline && w.CPUs >= 1 && len(old) == len(w.Has) && size(old) == need && s != nil && !s.Equal(old) {
+		if old := w.Has.And(m.Topology.Set()); !offline && w.CPUs >= 1 && len(old) == len(w.Has) && size(old) == need &&
+			s != nil && !s.Equal(old) {
 			t.Fatalf("%+v moved to %s", w, s)
 		}
 	}

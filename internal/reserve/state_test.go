@@ -18,7 +18,8 @@ import (
 func TestConfine(t *testing.T) {
 	versions(t, func(t *testing.T, v2 bool) {
 		w := newWorld(t, v2, 8)
-		w.make("/kube", "/kube/pod", "/kube/pod/a", "/kube/pod/pause", "/kube/other", "/kube/other/b", "/system", "/system/c")
+		w.make("/kube", "/kube/pod", "/kube/pod/a", "/kube/pod/pause", "/kube/other", "/kube/other/b", "/system",
+			"/system/c")
 		before := fmt.Sprint(w.sets)
 		w.ask("/kube/pod/a", 2, 2, false)
 		out := w.turn()
@@ -140,7 +141,8 @@ func TestForeign(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		w.sets["/a"] = cpu.Set{3}
-		if out := w.turn(); w.events["/b"] != ledger.Overrode || len(out.Shares) != 0 || !strings.Contains(out.Refused[0].Why, "another program has set its CPUs to 3") {
+		if out := w.turn(); w.events["/b"] != ledger.Overrode || len(out.Shares) != 0 ||
+			!strings.Contains(out.Refused[0].Why, "another program has set its CPUs to 3") {
 			t.Fatalf("%+v", out)
 		}
 		if !w.sets["/c"].Equal(original) || !w.sets["/a"].Equal(cpu.Set{3}) {
@@ -159,7 +161,8 @@ func TestRefused(t *testing.T) {
 		w.refuse = "/a"
 		w.turn()
 		out := w.turn()
-		if got := fmt.Sprint(w.sets); got != before || len(out.Refused) != 1 || out.Refused[0].Why != "the kernel does not like it" {
+		if got := fmt.Sprint(w.sets); got != before || len(out.Refused) != 1 ||
+			out.Refused[0].Why != "the kernel does not like it" {
 			t.Errorf("%s, refused %v", got, out.Refused)
 		}
 		w.refuse = ""

@@ -18,8 +18,8 @@ import (
 // firstGap is the first gap of the ledger for CPUs.
 const firstGap = 15 * time.Second
 
-// world is a tree of groups that keeps the kernel's rules for cpuset.cpus. As in the agent, a ledger knows whose value stands in
-// a file, and makes changes of intents.
+// world is a tree of groups that keeps the kernel's rules for cpuset.cpus. As in the agent, a ledger knows whose value
+// stands in a file, and makes changes of intents.
 type world struct {
 	t       testing.TB
 	v2      bool
@@ -44,8 +44,10 @@ type world struct {
 }
 
 func newWorld(t testing.TB, v2 bool, cpus int) *world {
-	w := &world{t: t, v2: v2, now: time.Unix(1000, 0), topo: shape{1, 1, 1, cpus, 1}.topology(), sets: map[string]cpu.Set{},
-		inode: map[string]uint64{}, state: new(State), ledger: ledger.New(), rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1}}
+	w := &world{t: t, v2: v2, now: time.Unix(1000, 0), topo: shape{1, 1, 1, cpus, 1}.topology(),
+		sets:  map[string]cpu.Set{},
+		inode: map[string]uint64{}, state: new(State), ledger: ledger.New(), rules: strategy.Reserve{
+			Policy: strategy.ReserveCPUSet, MinShared: 1}}
 	return w
 }
 
@@ -87,14 +89,16 @@ func (w *world) effective(group string) cpu.Set {
 
 // ask opts a group in.
 func (w *world) ask(group string, request, limit float64, strict bool) {
-	w.asking = append(w.asking, Container{ID: workload.ID{Path: group, Inode: w.inode[group]}, Request: request, Limit: limit, Strict: strict})
+	w.asking = append(w.asking, Container{ID: workload.ID{Path: group, Inode: w.inode[group]}, Request: request,
+		Limit: limit, Strict: strict})
 }
 
 // turn takes one, and carries it out under the kernel's rules.
 func (w *world) turn() Output {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
-	in := Input{Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Isolated: w.apart, Owner: w.owner,
+	in := Input{Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Isolated: w.apart,
+		Owner:      w.owner,
 		Partitions: w.fences != nil, Shield: w.shield}
 	w.events = map[string]ledger.Event{}
 	paths := slices.Sorted(maps.Keys(w.sets))
@@ -125,7 +129,8 @@ func (w *world) see(group string) Group {
 	e, known := w.ledger.Entry(key(plan.CPUs))
 	if !known && !w.v2 {
 		up := path.Dir(group)
-		if baseline, copied := w.ledger.Copied(plan.Key{ID: workload.ID{Path: up, Inode: w.inode[up]}, Knob: plan.CPUs}, held); copied {
+		if baseline, copied := w.ledger.Copied(plan.Key{ID: workload.ID{Path: up, Inode: w.inode[up]}, Knob: plan.CPUs},
+			held); copied {
 			w.ledger.Adopt(key(plan.CPUs), baseline, held)
 		}
 	}
@@ -244,7 +249,8 @@ func (w *world) exclusive(out Output) {
 		}
 		for g := range w.sets {
 			packed := slices.ContainsFunc(out.Shares, func(o Share) bool {
-				return (o.Path == g || strings.HasPrefix(g, o.Path+"/") || strings.HasPrefix(o.Path, g+"/")) && o.Own.Equal(sh.Own)
+				return (o.Path == g || strings.HasPrefix(g, o.Path+"/") || strings.HasPrefix(o.Path, g+"/")) &&
+					o.Own.Equal(sh.Own)
 			})
 			if packed || strings.HasPrefix(sh.Path, g+"/") {
 				continue

@@ -73,8 +73,8 @@ func (m *Meter) Due(now time.Time) bool {
 	return !m.working && now.Sub(m.at) >= noderisk.Every
 }
 
-// Measure reads what the containers have used, and has the risk computed from that. busy is the CPU time that the machine has
-// used, or why it is not known; cpus is how many it has.
+// Measure reads what the containers have used, and has the risk computed from that. busy is the CPU time that the
+// machine has used, or why it is not known; cpus is how many it has.
 func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time.Duration, err error, cpus int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,9 +95,9 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 	go m.compute(now, float64(cpus)-others, demands, target)
 }
 
-// demands reads what the containers have used in their periods since the last reading, and returns what is known of them, and the
-// CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or it had no limit, is so
-// from now on.
+// demands reads what the containers have used in their periods since the last reading, and returns what is known of
+// them, and the CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or
+// it had no limit, is so from now on.
 func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.Demand, used time.Duration) {
 	records := map[workload.ID]*uses{}
 	for _, g := range groups {
@@ -117,15 +117,16 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.De
 		r.add(total, int64(now.Sub(begin)/g.Period))
 		used += t.Usage - r.used
 		r.used, records[g.ID] = t.Usage, r
-		list = append(list, noderisk.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum(),
+		list = append(list, noderisk.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(),
+			Asked: g.Asked, Uses: r.sum(),
 			Minutes: slices.Clone(r.minutes)})
 	}
 	m.records = records
 	return list, used
 }
 
-// add takes the counts since the start, and keeps those of the last minute. Periods that the kernel has not counted are those in
-// which nothing was used.
+// add takes the counts since the start, and keeps those of the last minute. Periods that the kernel has not counted are
+// those in which nothing was used.
 func (r *uses) add(total []int64, periods int64) {
 	minute := make([]int64, len(total))
 	for i, n := range total {
@@ -185,14 +186,16 @@ func (m *Meter) around(now time.Time, capacity float64, demands []noderisk.Deman
 	return &[2]float64{min(m.interval[0], r.Now), max(m.interval[1], r.Now)}
 }
 
-func (m *Meter) learn(now time.Time, capacity float64, risk noderisk.Risk, interval *[2]float64, err error) (changed bool) {
+func (m *Meter) learn(now time.Time, capacity float64, risk noderisk.Risk, interval *[2]float64,
+	err error) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
 		m.problem = fmt.Sprintf(report.ProblemLoadLine, err)
 		return false
 	}
-	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Interval: interval, Share: risk.Share, Met: risk.Met,
+	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Interval: interval,
+		Share: risk.Share, Met: risk.Met,
 		Containers: risk.Containers, Capacity: capacity, At: now}
 	if !risk.Met {
 		m.problem = report.ProblemLoadLineMissed

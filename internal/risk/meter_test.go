@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestPeriodsCountFromTheReading: of a container that is known already the periods of each minute count from the reading after
-// a load line was asked for, and of a new one from when it was seen.
+// TestPeriodsCountFromTheReading: of a container that is known already the periods of each minute count from the
+// reading after a load line was asked for, and of a new one from when it was seen.
 func TestPeriodsCountFromTheReading(t *testing.T) {
 	const period = 100 * time.Millisecond
 	now, minutes := time.Unix(1000, 0), int64(60)
@@ -21,7 +21,8 @@ func TestPeriodsCountFromTheReading(t *testing.T) {
 		return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
 	}
 	m.Uses = func(uint64) []int64 { return []int64{0, 300 * minutes, 200 * minutes} }
-	old := Group{ID: workload.ID{Path: "/old", Inode: 1}, Limit: 50 * time.Millisecond, Bandwidth: cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: period}, Since: now.Add(-time.Hour)}
+	old := Group{ID: workload.ID{Path: "/old", Inode: 1}, Limit: 50 * time.Millisecond,
+		Bandwidth: cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: period}, Since: now.Add(-time.Hour)}
 	young := old
 	young.ID = workload.ID{Path: "/young", Inode: 2}
 	groups := []Group{old}
@@ -63,7 +64,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestIntervalIsKept: an interval is computed in every fifth minute, and when the share of the bursts changes. It holds the risk.
+// TestIntervalIsKept: an interval is computed in every fifth minute, and when the share of the bursts changes.
+// It holds the risk.
 func TestIntervalIsKept(t *testing.T) {
 	now, m := time.Unix(1000, 0), &Meter{}
 	var list []noderisk.Demand

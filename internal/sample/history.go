@@ -38,8 +38,8 @@ func (h *History) Rush(at time.Time, b cpu.Bandwidth, expires time.Time) {
 // Reset forgets all.
 func (h *History) Reset() { h.windows = nil }
 
-// UsedWithin bounds what was used in the d before now from above: the windows that reach into it count whole. Where less
-// is known than that, ok is false.
+// UsedWithin bounds what was used in the d before now from above: the windows that reach into it count whole. Where
+// less is known than that, ok is false.
 func (h *History) UsedWithin(now time.Time, d time.Duration) (used time.Duration, ok bool) {
 	if len(h.windows) == 0 || h.windows[len(h.windows)-1].To.Before(now) {
 		return 0, false

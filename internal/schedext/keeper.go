@@ -256,7 +256,8 @@ func (k *Keeper) End(now time.Time) {
 		k.Log.Info("the scheduler is unloaded", "error", err)
 		k.Changed(now)
 	}
-	*k = Keeper{Log: k.Log, Groups: k.Groups, Changed: k.Changed, Loader: k.Loader, probe: k.probe, offline: k.offline, counts: k.counts,
+	*k = Keeper{Log: k.Log, Groups: k.Groups, Changed: k.Changed, Loader: k.Loader, probe: k.probe, offline: k.offline,
+		counts: k.counts,
 		totals: k.totals}
 }
 
@@ -286,7 +287,8 @@ func (k *Keeper) Status() *report.Scheduler {
 	if k.loads == 0 || k.opening && k.loads == 1 {
 		return nil
 	}
-	r := &report.Scheduler{InForce: k.now != nil, Loads: k.loads, Groups: len(k.sets), Ended: k.ended, Problem: k.problem, Expel: k.options.Expel,
+	r := &report.Scheduler{InForce: k.now != nil, Loads: k.loads, Groups: len(k.sets), Ended: k.ended,
+		Problem: k.problem, Expel: k.options.Expel,
 		FloorPercent: k.options.FloorPercent, WatchdogSeconds: k.options.WatchdogSeconds, Totals: k.totals}
 	if k.now != nil {
 		since := k.since

@@ -32,7 +32,8 @@ func (o *Other) Watch(now time.Time, running func() string, keeper *Keeper) (cha
 		name = running()
 	}
 	if changed = name != o.name; changed {
-		o.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", name, "before", o.name)
+		o.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", name, "before",
+			o.name)
 		o.why = fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", name)
 	}
 	o.name, o.at = name, now

@@ -55,8 +55,8 @@ const (
 	between = 500 * time.Millisecond // tries
 )
 
-// Attach puts a loaded scheduler in force. The kernel does it for all tasks or for none. While it is still busy with the
-// last scheduler's end, Attach tries again, a few times.
+// Attach puts a loaded scheduler in force. The kernel does it for all tasks or for none. While it is still busy with
+// the last scheduler's end, Attach tries again, a few times.
 func (l *Loaded) Attach() (*Attachment, error) {
 	var a *Attachment
 	p, err := during(func() (err error) { a, err = l.attach(); return err })
@@ -92,8 +92,8 @@ func (l *Loaded) attach() (*Attachment, error) {
 	return a, nil
 }
 
-// Alive says whether the scheduler still is in force, or has been ended by the kernel. One that is being ended is alive: it
-// has not said why yet.
+// Alive says whether the scheduler still is in force, or has been ended by the kernel. One that is being ended is
+// alive: it has not said why yet.
 func (a *Attachment) Alive() (bool, error) {
 	state, err := ReadState()
 	return (state.State == enabled || state.State == disabling) && state.Enabled == a.serial, err
@@ -119,7 +119,8 @@ func (a *Attachment) detach() error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("detach the scheduler %s: the kernel's state is %s after %v", a.Name, state.State, tries*between)
+			return fmt.Errorf("detach the scheduler %s: the kernel's state is %s after %v", a.Name, state.State,
+				tries*between)
 		}
 	}
 }

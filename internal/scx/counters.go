@@ -39,8 +39,10 @@ func (s *Scheduler) Group(id uint64) (Group, error) {
 func (g *kernelGroup) counted() Group {
 	return Group{
 		Offline: g.Offline == 1, Used: time.Duration(g.Used), Periods: int64(g.Periods), Throttled: int64(g.Throttled),
-		Begins: int64(g.Begins), Wall: time.Duration(g.Wall), Bursts: int64(g.Bursts), BurstTime: time.Duration(g.BurstTime),
-		Quota: time.Duration(g.Now.Quota), Period: time.Duration(g.Now.Period), Burst: time.Duration(g.Now.Burst), Standing: g.Standing == 1,
+		Begins: int64(g.Begins), Wall: time.Duration(g.Wall), Bursts: int64(g.Bursts),
+		BurstTime: time.Duration(g.BurstTime),
+		Quota:     time.Duration(g.Now.Quota), Period: time.Duration(g.Now.Period), Burst: time.Duration(g.Now.Burst),
+		Standing: g.Standing == 1,
 	}
 }
 

@@ -9,15 +9,16 @@
 //
 // # Approach
 //
-// The programs (bpf/scheduler.bpf.c) keep two queues, online and offline, each in the order of the groups' virtual time,
-// and take from the second when the first has nothing for a CPU. Limits are enforced with the arithmetic of package
-// bandwidth (bpf/bandwidth.h). Classes, and limits that are not those of the kernel's files, come through a map.
+// The programs (bpf/scheduler.bpf.c) keep two queues, online and offline, each in the order of the groups' virtual
+// time, and take from the second when the first has nothing for a CPU. Limits are enforced with the arithmetic of
+// package bandwidth (bpf/bandwidth.h). Classes, and limits that are not those of the kernel's files,
+// come through a map.
 //
-// Loading is all or nothing, for this and any other object (Load, Attach): a preflight lists what prevents the load, the
-// verifier sees the programs before anything changes, an attempt that the kernel refuses as busy is repeated a few
+// Loading is all or nothing, for this and any other object (Load, Attach): a preflight lists what prevents the load,
+// the verifier sees the programs before anything changes, an attempt that the kernel refuses as busy is repeated a few
 // times, and the stall of the tasks is measured. The kernel ends the scheduler when the process that attached it
-// dies, however that happens, and its watchdog does when a task does not run: all tasks are back on the fair class then.
-// Nothing of it is pinned, so nothing can stay behind.
+// dies, however that happens, and its watchdog does when a task does not run: all tasks are back on the fair class
+// then. Nothing of it is pinned, so nothing can stay behind.
 //
 // # Known limits
 //

@@ -27,7 +27,8 @@ func TestSecondScheduler(t *testing.T) {
 	}
 	defer loaded.Close()
 	begin := time.Now()
-	if a, err := loaded.Attach(); err == nil || time.Since(begin) < (tries-1)*between || !strings.Contains(err.Error(), "try 5") {
+	if a, err := loaded.Attach(); err == nil || time.Since(begin) < (tries-1)*between ||
+		!strings.Contains(err.Error(), "try 5") {
 		t.Errorf("attached beside another one: %v, %v after %v", a, err, time.Since(begin))
 	}
 	if alive, err := s.Alive(); !alive || err != nil {

@@ -50,7 +50,8 @@ func TestMoreGroupsThanFit(t *testing.T) {
 			t.Fatalf("ended with group %d, with room for %d: %+v, %v", i+1, room, exit, err)
 		}
 	}
-	within(t, 10*time.Second, "the scheduler ends", func() bool { alive, err := s.Alive(); return !alive && err == nil })
+	within(t, 10*time.Second, "the scheduler ends",
+		func() bool { alive, err := s.Alive(); return !alive && err == nil })
 	gone(t)
 	exit, err := s.Exit()
 	if err != nil || !strings.Contains(exit.Message, "no room for another control group (-7)") { // E2BIG

@@ -49,7 +49,8 @@ func protect(a *Attachment, most time.Duration, until time.Time, lower func()) *
 			if silent <= most {
 				continue
 			}
-			why := fmt.Sprintf("CPU %d did not run an ordinary task for %v, and %v is the most that was allowed", cpu, silent.Round(time.Millisecond), most)
+			why := fmt.Sprintf("CPU %d did not run an ordinary task for %v, and %v is the most that was allowed", cpu,
+				silent.Round(time.Millisecond), most)
 			g.reason.Store(&why)
 			_ = a.link.Close() // also after an error the kernel's watchdog stays
 			return
@@ -106,7 +107,8 @@ func setPriority(as unix.SchedAttr) {
 	})
 }
 
-// passes is how often threads are gone through at most: each pass finds only those that were made during the one before.
+// passes is how often threads are gone through at most: each pass finds only those that
+// were made during the one before.
 const passes = 10
 
 // everyThread changes all threads, also those that are made meanwhile: a thread begins with what its maker has.
@@ -131,8 +133,8 @@ func threads() []int {
 	return list
 }
 
-// nice is the nice value of a thread, also of one that has a real-time priority; 0 of none. The call returns 20 less that
-// (kernel/sys.c, getpriority).
+// nice is the nice value of a thread, also of one that has a real-time priority; 0 of none. The call returns 20 less
+// that (kernel/sys.c, getpriority).
 func nice(tid int) int32 {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 	if err != nil {

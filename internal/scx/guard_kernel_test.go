@@ -43,8 +43,8 @@ func litter(bytes int) {
 	}
 }
 
-// TestRaiseAndLower: all threads have a real-time priority and none has it in the end, and a nice value is what it was, also
-// of a thread that has kept the beat meanwhile. Garbage is collected before and after, and not between.
+// TestRaiseAndLower: all threads have a real-time priority and none has it in the end, and a nice value is what it was,
+// also of a thread that has kept the beat meanwhile. Garbage is collected before and after, and not between.
 func TestRaiseAndLower(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -73,7 +73,8 @@ func TestRaiseAndLower(t *testing.T) {
 			break
 		}
 	}
-	if got, limit := collections(func() { litter(64 << 20) }), debug.SetMemoryLimit(-1); got > 0 || limit != math.MaxInt64 {
+	if got, limit := collections(func() { litter(64 << 20) }), debug.SetMemoryLimit(-1); got > 0 ||
+		limit != math.MaxInt64 {
 		t.Errorf("raised: %d collections, and the memory limit is %d", got, limit)
 	}
 	lower()

@@ -16,7 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cgrouptest.Main(m, map[string]func(){"hold": hold, helperSleep: func() { help(sleeps) }, helperPipe: func() { help(roundTrips) }})
+	cgrouptest.Main(m, map[string]func(){"hold": hold, helperSleep: func() { help(sleeps) },
+		helperPipe: func() { help(roundTrips) }})
 }
 
 // hold loads the scheduler, and stays.
@@ -66,7 +67,8 @@ func open(t *testing.T, o Options) *Scheduler {
 		}
 		t.Fatal(err)
 	}
-	t.Logf("open in %v, attached in %v at try %d: longest stall %v, %v as a baseline", time.Since(begin), s.Stall.Took, s.Tries, s.Stall.Longest, s.Stall.Baseline)
+	t.Logf("open in %v, attached in %v at try %d: longest stall %v, %v as a baseline", time.Since(begin), s.Stall.Took,
+		s.Tries, s.Stall.Longest, s.Stall.Baseline)
 	t.Cleanup(func() {
 		if alive, err := s.Alive(); !alive || err != nil {
 			exit, _ := s.Exit()

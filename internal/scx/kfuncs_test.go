@@ -57,7 +57,8 @@ func siblings73(name string) []*btf.Func {
 	}
 }
 
-// The fault of cilium/ebpf for which findKfunc and resolveKfuncs are there, in the fewest lines. It was seen in v0.22.0.
+// The fault of cilium/ebpf for which findKfunc and resolveKfuncs are there, in the fewest lines.
+// It was seen in v0.22.0.
 func TestLoaderFindsSiblings(t *testing.T) {
 	types := kernelTypes(t, siblings73("f")...)
 	var f *btf.Func
@@ -199,10 +200,12 @@ func TestWeakFunction(t *testing.T) {
 // A function of ours may begin with a call: what names the function stays there.
 func TestResolvedFirst(t *testing.T) {
 	f := function("f")
-	call := btf.WithFuncMetadata(asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call), Src: asm.PseudoKfuncCall}, f)
+	call := btf.WithFuncMetadata(asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call),
+		Src: asm.PseudoKfuncCall}, f)
 	call = call.WithSymbol("first").WithReference("called")
 	next := resolved(&call, 7)
-	if !next.IsKfuncCall() || next.Constant != 7 || next.Symbol() != "first" || btf.FuncMetadata(&next) != f || next.Reference() != "" {
+	if !next.IsKfuncCall() || next.Constant != 7 || next.Symbol() != "first" || btf.FuncMetadata(&next) != f ||
+		next.Reference() != "" {
 		t.Errorf("%v became %v", call, next)
 	}
 }
@@ -291,7 +294,8 @@ func TestFlagsAreTheKernels(t *testing.T) {
 			if relocation == nil || !strings.Contains(relocation.String(), "enumval_value") {
 				continue
 			}
-			fixups, err := btf.CORERelocate([]*btf.CORERelocation{relocation}, []*btf.Spec{types}, spec.ByteOrder, spec.Types.TypeID)
+			fixups, err := btf.CORERelocate([]*btf.CORERelocation{relocation}, []*btf.Spec{types}, spec.ByteOrder,
+				spec.Types.TypeID)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,21 +23,23 @@ func group(t *testing.T, s *Scheduler, g *cgrouptest.Group) Group {
 	return got
 }
 
-// binds says whether a quota has bound a group since then, over 20 periods and more: it used at most a quota more than its
-// periods have, and all of it in those that ended throttled. An overrun that a late tick has found is paid for later: the
-// twentieth that is allowed is that of the long run.
+// binds says whether a quota has bound a group since then, over 20 periods and more: it used at most a quota more than
+// its periods have, and all of it in those that ended throttled. An overrun that a late tick has found is paid for
+// later: the twentieth that is allowed is that of the long run.
 func binds(t *testing.T, s *Scheduler, g *cgrouptest.Group, since Group, quota time.Duration) bool {
 	t.Helper()
 	now := group(t, s, g)
 	used, periods, throttled := now.Used-since.Used, now.Periods-since.Periods, now.Throttled-since.Throttled
-	return periods >= 20 && throttled >= 10 && used <= quota*time.Duration(periods+1)*105/100 && used >= quota*time.Duration(throttled)*95/100
+	return periods >= 20 && throttled >= 10 && used <= quota*time.Duration(periods+1)*105/100 &&
+		used >= quota*time.Duration(throttled)*95/100
 }
 
 // free waits until a group has used something without being throttled, as none can that has a small quota.
 func free(t *testing.T, s *Scheduler, g *cgrouptest.Group) {
 	t.Helper()
 	before := group(t, s, g)
-	within(t, 20*time.Second, "a group without a limit uses 0.5 s", func() bool { return group(t, s, g).Used > before.Used+500*ms })
+	within(t, 20*time.Second, "a group without a limit uses 0.5 s",
+		func() bool { return group(t, s, g).Used > before.Used+500*ms })
 	if after := group(t, s, g); after.Begins != before.Begins || after.Quota != 0 {
 		t.Errorf("without a limit: %+v, and then %+v", before, after)
 	}
@@ -59,7 +61,8 @@ func TestLimitsOfFiles(t *testing.T) {
 	for name, g := range map[string]*cgrouptest.Group{"online": online, "offline": offline} {
 		c := group(t, s, g)
 		t.Logf("%s: %+v", name, c)
-		if c.Offline != (name == "offline") || c.Periods < c.Throttled || c.Begins < c.Throttled/2 || c.Wall < 10*ms*time.Duration(c.Begins-1) || c.Period != 100*ms || c.Bursts != 0 {
+		if c.Offline != (name == "offline") || c.Periods < c.Throttled || c.Begins < c.Throttled/2 ||
+			c.Wall < 10*ms*time.Duration(c.Begins-1) || c.Period != 100*ms || c.Bursts != 0 {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -121,7 +124,8 @@ func TestThrottlesAreReported(t *testing.T) {
 		case e.Kind == probe.Begin:
 			begins++
 			since = e.At
-			if f := e.Facts; e.Since != e.At || f.Quota != 20*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 || f.Used < f.Snap || f.Expires == 0 {
+			if f := e.Facts; e.Since != e.At || f.Quota != 20*ms || f.Period != 100*ms || f.Burst != 0 ||
+				f.Runtime != 0 || f.Used < f.Snap || f.Expires == 0 {
 				t.Errorf("%+v", e)
 			}
 		case e.Kind == probe.End:
@@ -134,7 +138,8 @@ func TestThrottlesAreReported(t *testing.T) {
 		}
 	}
 	got, err := s.Throttles(id)
-	want := probe.Totals{Begins: begins, Ends: ends, Wall: wall, Lengths: lengths, Used: got.Used, PeriodEnd: got.PeriodEnd, Peak: got.Peak, Sum: got.Sum}
+	want := probe.Totals{Begins: begins, Ends: ends, Wall: wall, Lengths: lengths, Used: got.Used,
+		PeriodEnd: got.PeriodEnd, Peak: got.Peak, Sum: got.Sum}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || begins < 10 || begins != ends {
 		t.Errorf("%d begins and %d ends were reported, %v\n%s", begins, ends, err, diff)
 	}
@@ -152,7 +157,8 @@ func TestBurst(t *testing.T) {
 	g := cgrouptest.New(t)
 	saved := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 50 * ms}
 	set(t, s, g, Setting{Limit: &saved})
-	g.Start("for i in 1 2 3 4 5; do sleep 0.5; j=0; while [ $j -lt " + strconv.Itoa(rounds(t)) + " ]; do j=$((j+1)); done; done")
+	g.Start("for i in 1 2 3 4 5; do sleep 0.5; j=0; while [ $j -lt " + strconv.Itoa(rounds(t)) +
+		" ]; do j=$((j+1)); done; done")
 	within(t, 20*time.Second, "bursts", func() bool { return group(t, s, g).Bursts >= 2 })
 	c := group(t, s, g)
 	if c.BurstTime <= 0 || c.BurstTime > time.Duration(c.Bursts)*saved.Burst {
@@ -180,14 +186,16 @@ func TestBurstIsSavedAgain(t *testing.T) {
 	for range jobs {
 		before := group(t, s, g)
 		send(syscall.SIGCONT)
-		for end := time.Now().Add(10 * time.Second); group(t, s, g).Used < before.Used+75*ms && time.Now().Before(end); {
+		for end := time.Now().Add(10 * time.Second); group(t, s, g).Used < before.Used+75*ms &&
+			time.Now().Before(end); {
 			time.Sleep(ms)
 		}
 		send(syscall.SIGSTOP)
 		time.Sleep(500 * ms)
 	}
 	if c := group(t, s, g); c.Begins != first.Begins || c.Bursts-first.Bursts != jobs {
-		t.Errorf("%d jobs of %v: %d throttles, %d bursts", jobs, (c.Used-first.Used)/jobs, c.Begins-first.Begins, c.Bursts-first.Bursts)
+		t.Errorf("%d jobs of %v: %d throttles, %d bursts", jobs, (c.Used-first.Used)/jobs, c.Begins-first.Begins,
+			c.Bursts-first.Bursts)
 	}
 }
 

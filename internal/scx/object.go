@@ -46,7 +46,8 @@ func newObject(spec *ebpf.CollectionSpec) (*Object, error) {
 		o.ops = name
 	}
 	if o.ops == "" {
-		return nil, errors.New("read a scheduler: no table of operations (SEC(\".struct_ops.link\") struct sched_ext_ops)")
+		return nil, errors.New("read a scheduler: no table of operations (SEC(\".struct_ops.link\") struct " +
+			"sched_ext_ops)")
 	}
 	value, at, err := o.member("name")
 	if err != nil {

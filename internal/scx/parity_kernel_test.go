@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkParity runs the same work on the kernel's own scheduler and on ours, in turns on one machine: without
-// offline work, where ours must be no worse, and with it. A figure is the median of the rounds, and each ratio is ours by
-// the kernel's: on an emulated machine the ratio does not depend on the machine's speed. test/vm/parity.sh runs it.
+// offline work, where ours must be no worse, and with it. A figure is the median of the rounds, and each ratio is ours
+// by the kernel's: on an emulated machine the ratio does not depend on the machine's speed. test/vm/parity.sh runs it.
 func BenchmarkParity(b *testing.B) {
 	if _, err := ReadState(); err != nil {
 		cgrouptest.Elsewhere(b, "test/vm/parity.sh", "%v", err)
@@ -36,8 +36,10 @@ func BenchmarkParity(b *testing.B) {
 	}
 	for _, w := range works {
 		kernel, own := medianOf(figures[w.name][0]), medianOf(figures[w.name][1])
-		fmt.Printf("%-36s kernel p50 %6.0f p99 %6.0f us, ours p50 %6.0f p99 %6.0f us, ratio p50 %.2f p99 %.2f\n", w.name,
-			us(kernel.p50), us(kernel.p99), us(own.p50), us(own.p99), float64(own.p50)/float64(kernel.p50), float64(own.p99)/float64(kernel.p99))
+		fmt.Printf("%-36s kernel p50 %6.0f p99 %6.0f us, ours p50 %6.0f p99 %6.0f us, ratio p50 %.2f p99 %.2f\n",
+			w.name,
+			us(kernel.p50), us(kernel.p99), us(own.p50), us(own.p99), float64(own.p50)/float64(kernel.p50),
+			float64(own.p99)/float64(kernel.p99))
 	}
 }
 
@@ -75,11 +77,12 @@ func medianOf(list []lateness) lateness {
 		slices.Sort(all)
 		return all[len(all)/2]
 	}
-	return lateness{middle(func(l lateness) time.Duration { return l.p50 }), middle(func(l lateness) time.Duration { return l.p99 })}
+	return lateness{middle(func(l lateness) time.Duration { return l.p50 }),
+		middle(func(l lateness) time.Duration { return l.p99 })}
 }
 
-// measureParity does all the works once, by our scheduler or by the kernel's. Offline work is idle in both cases, as the
-// agent sets it.
+// measureParity does all the works once, by our scheduler or by the kernel's. Offline work is idle in both cases, as
+// the agent sets it.
 func measureParity(b *testing.B, works []work, ours bool) map[string]lateness {
 	b.Helper()
 	online, spin, offline := cgrouptest.New(b), cgrouptest.New(b), cgrouptest.New(b)

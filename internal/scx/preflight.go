@@ -68,10 +68,13 @@ func (m machine) preflight(o *Object) []Finding {
 	if err != nil {
 		return []Finding{{"sched_ext", false, err.Error()}}
 	}
-	list := []Finding{{"sched_ext", true, "the kernel has it; " + fmt.Sprint(state.Enabled) + " schedulers were loaded since boot"}, m.vacant(state), m.lockdown()}
+	list := []Finding{{"sched_ext", true, "the kernel has it; " + fmt.Sprint(state.Enabled) +
+		" schedulers were loaded since boot"}, m.vacant(state), m.lockdown()}
 	types, err := m.types()
 	if err != nil {
-		return append(list, Finding{"types", false, fmt.Sprintf("the kernel has no type information (/sys/kernel/btf/vmlinux): %v", err)})
+		return append(list,
+			Finding{"types", false, fmt.Sprintf("the kernel has no type information (/sys/kernel/btf/vmlinux): %v",
+				err)})
 	}
 	list = append(list, Finding{"types", true, "the kernel has type information"})
 	functions, operations := o.needs()
@@ -97,7 +100,8 @@ func (m machine) vacant(s State) Finding {
 func (m machine) lockdown() Finding {
 	mode, _ := os.ReadFile(m.sys + "/kernel/security/lockdown") // not there: no lockdown
 	if strings.Contains(string(mode), "[confidentiality]") {
-		return Finding{"lockdown", false, "kernel lockdown is set to confidentiality, which keeps programs from reading the scheduler"}
+		return Finding{"lockdown", false,
+			"kernel lockdown is set to confidentiality, which keeps programs from reading the scheduler"}
 	}
 	return Finding{"lockdown", true, "nothing is locked that is needed"}
 }
@@ -114,7 +118,8 @@ func knowsFunctions(types *btf.Spec, names []string) Finding {
 		}
 	}
 	if len(missing) > 0 {
-		return Finding{"functions", false, "the kernel has not got " + strings.Join(missing, ", ") + ": another version than the scheduler was made for"}
+		return Finding{"functions", false, "the kernel has not got " + strings.Join(missing, ", ") +
+			": another version than the scheduler was made for"}
 	}
 	if len(broken) > 0 {
 		return Finding{"functions", false, fmt.Sprintf("the kernel's type information lacks %s_impl: a fault of this "+

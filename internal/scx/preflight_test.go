@@ -17,7 +17,8 @@ func sysfs(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		file := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +27,8 @@ func sysfs(t *testing.T, files map[string]string) string {
 
 // vacant are the files of a kernel with sched_ext, and changes to them; "-" removes a file.
 func vacant(changes map[string]string) map[string]string {
-	files := map[string]string{folder + "/state": "disabled\n", folder + "/enable_seq": "3\n", folder + "/nr_rejected": "0\n", folder + "/switch_all": "0\n"}
+	files := map[string]string{folder + "/state": "disabled\n", folder + "/enable_seq": "3\n",
+		folder + "/nr_rejected": "0\n", folder + "/switch_all": "0\n"}
 	for name, text := range changes {
 		files[name] = text
 		if text == "-" {
@@ -53,7 +55,8 @@ func types(t *testing.T, o *Object, but ...string) func() (*btf.Spec, error) {
 	}
 	for _, name := range functions {
 		if without(name) {
-			if _, err := b.Add(&btf.Func{Name: name, Type: &btf.FuncProto{Return: &btf.Void{}}, Linkage: btf.GlobalFunc}); err != nil {
+			if _, err := b.Add(&btf.Func{Name: name, Type: &btf.FuncProto{Return: &btf.Void{}},
+				Linkage: btf.GlobalFunc}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -82,9 +85,12 @@ func TestPreflight(t *testing.T) {
 	}{
 		{"all is well", vacant(nil), types(t, o), ""},
 		{"no sched_ext", nil, types(t, o), "kernel 6.18.1-test was built without CONFIG_SCHED_CLASS_EXT"},
-		{"another scheduler", vacant(map[string]string{folder + "/state": "enabled\n", folder + "/root/ops": "lavd\n"}), types(t, o), "lavd is enabled"},
-		{"lockdown", vacant(map[string]string{"kernel/security/lockdown": "none integrity [confidentiality]\n"}), types(t, o), "lockdown"},
-		{"less lockdown", vacant(map[string]string{"kernel/security/lockdown": "none [integrity] confidentiality\n"}), types(t, o), ""},
+		{"another scheduler", vacant(map[string]string{folder + "/state": "enabled\n", folder + "/root/ops": "lavd\n"}),
+			types(t, o), "lavd is enabled"},
+		{"lockdown", vacant(map[string]string{"kernel/security/lockdown": "none integrity [confidentiality]\n"}),
+			types(t, o), "lockdown"},
+		{"less lockdown", vacant(map[string]string{"kernel/security/lockdown": "none [integrity] confidentiality\n"}),
+			types(t, o), ""},
 		{"no types", vacant(nil), func() (*btf.Spec, error) { return nil, fs.ErrNotExist }, "no type information"},
 		{"an older kernel", vacant(nil), types(t, o, "scx_bpf_dsq_insert"), "has not got scx_bpf_dsq_insert"},
 		{"an operation too many", vacant(nil), types(t, o, "cgroup_set_weight"), "operations cgroup_set_weight"},
@@ -107,10 +113,13 @@ func TestPreflight(t *testing.T) {
 // The preflight says why a kernel has no sched_ext.
 func TestLacking(t *testing.T) {
 	for release, want := range map[string]string{
-		"6.12.57+deb13-cloud-amd64": "built without CONFIG_SCHED_CLASS_EXT", "7.0.0": "built without CONFIG_SCHED_CLASS_EXT",
-		"6.11.0": "since 6.12", "6.1.0-28-cloud-amd64": "since 6.12", "5.10.0": "since 6.12", "": "since 6.12",
+		"6.12.57+deb13-cloud-amd64": "built without CONFIG_SCHED_CLASS_EXT",
+		"7.0.0":                     "built without CONFIG_SCHED_CLASS_EXT",
+		"6.11.0":                    "since 6.12", "6.1.0-28-cloud-amd64": "since 6.12", "5.10.0": "since 6.12",
+		"": "since 6.12",
 	} {
-		if got := (machine{release: release}).lacking(); !strings.Contains(got, want) || !strings.Contains(got, release) {
+		if got := (machine{release: release}).lacking(); !strings.Contains(got, want) ||
+			!strings.Contains(got, release) {
 			t.Errorf("%s: %s", release, got)
 		}
 	}
@@ -125,7 +134,8 @@ func TestSiblings(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0] != 2 || got[2] != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := siblings(sysfs(t, map[string]string{dir + "0/topology/thread_siblings_list": "zero\n"})); err == nil {
+	if got, err := siblings(sysfs(t, map[string]string{dir +
+		"0/topology/thread_siblings_list": "zero\n"})); err == nil {
 		t.Errorf("a broken list: %v", got)
 	}
 }

@@ -56,7 +56,8 @@ func TestSwap(t *testing.T) {
 		t.Fatalf("%s is in force: %v", ops(t), err)
 	}
 	t.Logf("swap %v: longest stall %v, %v as a baseline", s.Stall.Took, s.Stall.Longest, s.Stall.Baseline)
-	if _, err := h.Swap(object(t, scxtest.Refuse()), 0); err == nil || !strings.Contains(err.Error(), "plimsoll is back in force") || ops(t) != "plimsoll" {
+	if _, err := h.Swap(object(t, scxtest.Refuse()), 0); err == nil ||
+		!strings.Contains(err.Error(), "plimsoll is back in force") || ops(t) != "plimsoll" {
 		t.Errorf("%s is in force: %v", ops(t), err)
 	}
 	if got := used(t, 500*ms, g); got[0] < 0.2 {

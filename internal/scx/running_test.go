@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFailedSwapKeepsTheGuard: a scheduler whose successor is refused before anything has changed is watched on, for the rest
-// of its probation and no longer. It is refused on every kernel: the object calls a function that none has.
+// TestFailedSwapKeepsTheGuard: a scheduler whose successor is refused before anything has changed is watched on, for
+// the rest of its probation and no longer. It is refused on every kernel: the object calls a function that none has.
 func TestFailedSwapKeepsTheGuard(t *testing.T) {
 	o, err := Own(Options{})
 	if err != nil {

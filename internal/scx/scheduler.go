@@ -77,7 +77,8 @@ func Own(o Options) (*Object, error) {
 	return object, object.setWatchdog(o.Watchdog)
 }
 
-// fit removes the callback for new limits, which kernels before 6.17 (ddceadce63d9) lack. There limits come through Set.
+// fit removes the callback for new limits, which kernels before 6.17 (ddceadce63d9) lack.
+// There limits come through Set.
 func fit(spec *ebpf.CollectionSpec, types *btf.Spec) {
 	if !knowsOperations(types, []string{kernelProgCgroupSetBandwidth}).OK {
 		delete(spec.Programs, kernelProgCgroupSetBandwidth)
@@ -158,7 +159,8 @@ func Usable() error {
 		return found
 	}
 	if object.spec.Programs[kernelProgCgroupSetBandwidth] == nil {
-		return errors.New("the kernel does not report changed limits to a scheduler (mainline does since 6.17): they would have no effect")
+		return errors.New("the kernel does not report changed limits to a scheduler (mainline does since 6.17): " +
+			"they would have no effect")
 	}
 	return nil
 }
@@ -224,7 +226,8 @@ func (s *Scheduler) Set(group uint64, to Setting) error {
 	if to.Limit != nil {
 		value.Limited = 1
 		if to.Limit.Limited() {
-			value.Limit.Quota, value.Limit.Period, value.Limit.Burst = uint64(to.Limit.Quota), uint64(to.Limit.Period), uint64(to.Limit.Burst)
+			value.Limit.Quota, value.Limit.Period, value.Limit.Burst = uint64(to.Limit.Quota), uint64(
+				to.Limit.Period), uint64(to.Limit.Burst)
 		}
 	}
 	if err := s.parts.Settings.Put(group, value); err != nil {

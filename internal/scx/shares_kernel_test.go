@@ -32,7 +32,8 @@ func (c counted) all(b counted) time.Duration { return 2 * c.at.Sub(b.at) }
 
 // since is what came to it.
 func (c counted) since(b counted) counted {
-	d := counted{at: c.at, Totals: Totals{Online: c.Online - b.Online, Offline: c.Offline - b.Offline, Floor: c.Floor - b.Floor, Floors: c.Floors - b.Floors,
+	d := counted{at: c.at, Totals: Totals{Online: c.Online - b.Online, Offline: c.Offline - b.Offline,
+		Floor: c.Floor - b.Floor, Floors: c.Floors - b.Floors,
 		Beside: c.Beside - b.Beside, Yields: c.Yields - b.Yields, Expels: c.Expels - b.Expels}}
 	for i := range c.groups {
 		d.groups = append(d.groups, c.groups[i]-b.groups[i])
@@ -87,7 +88,8 @@ func TestYields(t *testing.T) {
 	before := count(t, s, offline)
 	online.Start("while :; do sleep 0.01; done")
 	var got counted
-	within(t, 30*time.Second, "100 offline tasks were preempted", func() bool { got = count(t, s, offline).since(before); return got.Yields >= 100 })
+	within(t, 30*time.Second, "100 offline tasks were preempted",
+		func() bool { got = count(t, s, offline).since(before); return got.Yields >= 100 })
 	t.Logf("%+v, groups %v", got.Totals, got.groups)
 	if got.Expels != 0 || got.Beside != 0 && len(cores(t)) == 0 {
 		t.Errorf("no task may be expelled, and no core has two threads: %+v", got)

@@ -29,8 +29,8 @@ func cores(t *testing.T) []int {
 	return first
 }
 
-// expelling has offline tasks on all threads, and the scheduler that keeps them from beside all others, which expel: also the
-// machine's own.
+// expelling has offline tasks on all threads, and the scheduler that keeps them from beside all others, which expel:
+// also the machine's own.
 func expelling(t *testing.T, o Options) (s *Scheduler, first []int, online, offline *cgrouptest.Group) {
 	t.Helper()
 	need(t)
@@ -68,7 +68,10 @@ func TestExpel(t *testing.T) {
 	time.Sleep(500 * ms)
 	before := count(t, s, online, offline)
 	var got counted
-	within(t, time.Minute, "the floor is given", func() bool { got = count(t, s, online, offline).since(before); return got.Floors >= 12 })
+	within(t, time.Minute, "the floor is given", func() bool {
+		got = count(t, s, online, offline).since(before)
+		return got.Floors >= 12
+	})
 	t.Logf("%+v, groups %v", got.Totals, got.groups)
 	if other := got.Beside - got.Floor; other > got.Online/100 || got.Offline-got.Floor > got.Online/100 {
 		t.Errorf("offline tasks ran %v beside online ones, and the floor was %v: %+v", got.Beside, got.Floor, got)
@@ -89,7 +92,8 @@ func TestExpel(t *testing.T) {
 	got = count(t, s, offline).since(before)
 	threads := time.Duration(2 * len(first))
 	// The machine's own tasks are online ones.
-	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0]+got.Online < threads*got.at.Sub(before.at)*9/10 {
+	if t.Logf("alone %+v, groups %v", got.Totals,
+		got.groups); got.groups[0]+got.Online < threads*got.at.Sub(before.at)*9/10 {
 		t.Errorf("alone, offline got %+v in %v", got.Totals, got.at.Sub(before.at))
 	}
 }
@@ -100,14 +104,15 @@ func TestExpels(t *testing.T) {
 	before := count(t, s, offline)
 	online.Start("while :; do sleep 0.01; done")
 	var got counted
-	within(t, 30*time.Second, "50 offline tasks were expelled", func() bool { got = count(t, s, offline).since(before); return got.Expels >= 50 })
+	within(t, 30*time.Second, "50 offline tasks were expelled",
+		func() bool { got = count(t, s, offline).since(before); return got.Expels >= 50 })
 	if t.Logf("%+v, groups %v", got.Totals, got.groups); got.Beside > got.Offline/10 {
 		t.Errorf("%v beside online ones of %v", got.Beside, got.Offline)
 	}
 }
 
-// avoid keeps this process and its children off a CPU until the test ends: a task that runs there makes the CPU look for
-// the next task.
+// avoid keeps this process and its children off a CPU until the test ends: a task that runs there makes the CPU look
+// for the next task.
 func avoid(t *testing.T, cpu int) {
 	t.Helper()
 	var all, rest unix.CPUSet

@@ -13,8 +13,9 @@ import (
 // Stall is how long no task ran while the scheduler was changed, seen by a thread on each CPU that wakes every
 // millisecond: the longest time that one of them came late.
 type Stall struct {
-	Took     time.Duration `json:"took"`     // the change, from call to return
-	Longest  time.Duration `json:"longest"`  // the longest delay of a thread that wakes every millisecond, while the change took place
+	Took time.Duration `json:"took"` // the change, from call to return
+	// the longest delay of a thread that wakes every millisecond, while the change took place
+	Longest  time.Duration `json:"longest"`
 	Baseline time.Duration `json:"baseline"` // the same over the 50 ms before, as a measure of what is usual here
 }
 
@@ -80,8 +81,8 @@ func (w *watch) start() (stop func(), err error) {
 	return func() { w.over.Store(true); threads.Wait() }, nil
 }
 
-// beat stays on its thread, and leaves the thread unchanged. If the thread ended, processes that were started on it would
-// be killed with it, when they use PR_SET_PDEATHSIG.
+// beat stays on its thread, and leaves the thread unchanged. If the thread ended, processes that were started on it
+// would be killed with it, when they use PR_SET_PDEATHSIG.
 func (w *watch) beat(cpu int, at *atomic.Int64) {
 	runtime.LockOSThread()
 	var before, set unix.CPUSet
@@ -93,7 +94,8 @@ func (w *watch) beat(cpu int, at *atomic.Int64) {
 		return
 	}
 	defer func() {
-		if errors.Join(unix.SchedSetAttr(0, as, 0), unix.Setpriority(unix.PRIO_PROCESS, 0, int(own)), unix.SchedSetaffinity(0, &before)) == nil {
+		if errors.Join(unix.SchedSetAttr(0, as, 0), unix.Setpriority(unix.PRIO_PROCESS, 0, int(own)),
+			unix.SchedSetaffinity(0, &before)) == nil {
 			runtime.UnlockOSThread() // or the thread ends
 		}
 	}()

@@ -37,8 +37,8 @@ func TestLightOnlineGroup(t *testing.T) {
 	}
 }
 
-// An offline group of little weight waits long for its turn beside a heavy one, while online tasks leave nothing but the
-// floor, but not too long.
+// An offline group of little weight waits long for its turn beside a heavy one, while online tasks leave nothing but
+// the floor, but not too long.
 func TestLightOfflineGroup(t *testing.T) {
 	s := open(t, Options{Watchdog: watchdog})
 	online, light, heavy := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)

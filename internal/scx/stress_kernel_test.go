@@ -11,15 +11,16 @@ import (
 	"plimsoll/internal/scx/scxtest"
 )
 
-// Forks, moves between groups of both classes and with limits, groups that come and go with tasks in them, and a CPU that
-// goes and comes: the scheduler stays, and no task is lost. At the end open checks the state of all.
+// Forks, moves between groups of both classes and with limits, groups that come and go with tasks in them, and a CPU
+// that goes and comes: the scheduler stays, and no task is lost. At the end open checks the state of all.
 func TestStress(t *testing.T) {
 	s := open(t, Options{})
 	online, offline := cgrouptest.New(t), cgrouptest.New(t)
 	set(t, s, offline, Setting{Class: Offline})
 	limited := cgrouptest.New(t)
 	limited.Limit(20 * ms)
-	forks := offline.Start("i=0; while [ $i -lt 1000 ]; do ( : ) & i=$((i+1)); [ $((i%20)) -eq 0 ] && wait; done; wait; exec sleep 600")
+	forks := offline.Start("i=0; while [ $i -lt 1000 ]; do ( : ) & i=$((i+1)); [ $((i%20)) -eq 0 ] && wait; done; " +
+		"wait; exec sleep 600")
 	mover := online.Spin(1)[0]
 	offline.Spin(1)
 	for i := range 30 {

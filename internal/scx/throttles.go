@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// A scheduler that enforces limits itself is the only source of throttle events. It reports them in the format of package
-// probe, which reports those of the fair class: the same records, the same totals.
+// A scheduler that enforces limits itself is the only source of throttle events. It reports them in the format of
+// package probe, which reports those of the fair class: the same records, the same totals.
 
 // Changes are the begins and ends of throttles since the last call. The slice is used again by the next one.
 func (s *Scheduler) Changes() ([]probe.Event, error) {
@@ -22,8 +22,8 @@ func (s *Scheduler) Changes() ([]probe.Event, error) {
 	return list, err
 }
 
-// Throttles are those of a group since the scheduler was loaded, whether their records were lost or not. What it ran in its
-// periods counts while it has a limit.
+// Throttles are those of a group since the scheduler was loaded, whether their records were lost or not. What it ran in
+// its periods counts while it has a limit.
 func (s *Scheduler) Throttles(group uint64) (probe.Totals, error) {
 	var g kernelGroup
 	if err := s.parts.Groups.Lookup(group, &g); errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -31,7 +31,8 @@ func (s *Scheduler) Throttles(group uint64) (probe.Totals, error) {
 	} else if err != nil {
 		return probe.Totals{}, fmt.Errorf("scheduler: read group %d: %w", group, err)
 	}
-	t := probe.Totals{Begins: int64(g.Begins), Ends: int64(g.Begins) - int64(g.Standing), Dropped: int64(g.Unreported), Wall: time.Duration(g.Wall),
+	t := probe.Totals{Begins: int64(g.Begins), Ends: int64(g.Begins) - int64(g.Standing), Dropped: int64(g.Unreported),
+		Wall: time.Duration(g.Wall),
 		Used: time.Duration(g.Last), Peak: time.Duration(g.Peak), Sum: time.Duration(g.Used)}
 	if g.Standing == 1 {
 		t.Since = time.Duration(g.Since)

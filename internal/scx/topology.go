@@ -10,7 +10,8 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// siblings gives each CPU the next thread of its core, around. A CPU that has none, or that is not online, is not named.
+// siblings gives each CPU the next thread of its core, around. A CPU that has none, or that is not online,
+// is not named.
 func siblings(sys string) (map[int]int, error) {
 	list, err := filepath.Glob(filepath.Join(sys, "devices/system/cpu/cpu*/topology/thread_siblings_list"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package services runs what works beside an agent: readers of files, sockets, recorders. They outlive the agent's last turn,
-// in which it puts everything back, and end after it. One that fails ends the agent.
+// Package services runs what works beside an agent: readers of files, sockets, recorders. They outlive the agent's last
+// turn, in which it puts everything back, and end after it. One that fails ends the agent.
 package services
 
 import (
@@ -42,7 +42,8 @@ func (s *Group) Start(name string, run func(context.Context) error) {
 	})
 }
 
-// End ends the services after the agent, and returns what the agent returned, and what went wrong first with any of them.
+// End ends the services after the agent, and returns what the agent returned,
+// and what went wrong first with any of them.
 func (s *Group) End(err error) error {
 	s.leave()
 	return errors.Join(err, s.group.Wait())

@@ -99,7 +99,8 @@ func TestRewritesGrantRuntime(t *testing.T) {
 		t.Errorf("used %v in a period, want ten quotas", used)
 	}
 	periods := k.Periods("/pod/a")
-	if last := periods[len(periods)-1]; last.Used != 200*ms || last.To.Sub(last.From) != time.Second || last.To != k.Now() {
+	if last := periods[len(periods)-1]; last.Used != 200*ms || last.To.Sub(last.From) != time.Second ||
+		last.To != k.Now() {
 		t.Errorf("the period is logged as %+v", last)
 	}
 }
@@ -152,7 +153,8 @@ func TestTimerStops(t *testing.T) {
 func TestPodAndContainerBothLimit(t *testing.T) {
 	k, tree := machine(t, sim.Config{CPUs: 4, Version: 2})
 	k.AddGroup("/pod/b")
-	if err := errors.Join(tree.SetQuota("/pod", 50*ms), tree.SetQuota("/pod/a", 40*ms), tree.SetQuota("/pod/b", 40*ms)); err != nil {
+	if err := errors.Join(tree.SetQuota("/pod", 50*ms), tree.SetQuota("/pod/a", 40*ms),
+		tree.SetQuota("/pod/b", 40*ms)); err != nil {
 		t.Fatal(err)
 	}
 	k.SetLoad("/pod/a", sim.Spin(1))
@@ -251,7 +253,8 @@ func crowd(tb testing.TB, n int, seed uint64) (*sim.Kernel, *cgroup.Tree) {
 		pod := fmt.Sprintf("/pod%d", i)
 		k.AddGroup(pod + "/c")
 		quota := time.Duration(20+5*(i%7)) * ms
-		if err := errors.Join(tree.SetQuota(pod, quota), tree.SetQuota(pod+"/c", quota), tree.SetBurst(pod+"/c", quota/2)); err != nil {
+		if err := errors.Join(tree.SetQuota(pod, quota), tree.SetQuota(pod+"/c", quota),
+			tree.SetBurst(pod+"/c", quota/2)); err != nil {
 			tb.Fatal(err)
 		}
 		switch i % 4 {

@@ -50,9 +50,9 @@ func (k *Kernel) cpusText(g *group, file string) string {
 	return set.String() + "\n"
 }
 
-// setCPUs is update_cpumask with validate_change: on v1 no child has a CPU that its parent has not; and what has CPUs keeps
-// one while tasks are in it or below, also on v2, where an empty list would inherit. On v2 CPUs may be offline that it is given
-// (cpuset_bind).
+// setCPUs is update_cpumask with validate_change: on v1 no child has a CPU that its parent has not; and what has CPUs
+// keeps one while tasks are in it or below, also on v2, where an empty list would inherit. On v2 CPUs may be offline
+// that it is given (cpuset_bind).
 func (k *Kernel) setCPUs(g *group, text string) error {
 	all := k.all()
 	if k.config.Version == 2 {

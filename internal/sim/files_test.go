@@ -157,7 +157,8 @@ func TestRefusals(t *testing.T) {
 			version = 1
 		}
 		k, tree := machine(t, sim.Config{CPUs: 2, Version: version, BurstFile: true})
-		if err := errors.Join(tree.SetQuota("/pod", 20*ms), tree.SetQuota("/pod/a", 10*ms), tree.SetBurst("/pod/a", 10*ms)); err != nil {
+		if err := errors.Join(tree.SetQuota("/pod", 20*ms), tree.SetQuota("/pod/a", 10*ms),
+			tree.SetBurst("/pod/a", 10*ms)); err != nil {
 			t.Fatal(err)
 		}
 		err := k.WriteFile(c.file, []byte(c.text))
@@ -219,7 +220,8 @@ func TestMissingFeatures(t *testing.T) {
 		t.Errorf("burst above quota where it is allowed: %v", err)
 	}
 	k, tree = machine(t, sim.Config{Version: 2, BurstFile: true, DividesBurst: true})
-	if err := errors.Join(tree.SetQuota("/pod", 10*ms), tree.SetBurst("/pod", 10*ms), k.WriteFile("pod/cpu.max", []byte("20000"))); err != nil {
+	if err := errors.Join(tree.SetQuota("/pod", 10*ms), tree.SetBurst("/pod", 10*ms),
+		k.WriteFile("pod/cpu.max", []byte("20000"))); err != nil {
 		t.Fatal(err)
 	}
 	if burst, err := tree.Burst("/pod"); burst != 10*time.Microsecond || err != nil {
@@ -317,8 +319,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestMovedTasks: a group of the cpuset hierarchy keeps a CPU for tasks that were moved into it, and needs none when they
-// were moved out of it.
+// TestMovedTasks: a group of the cpuset hierarchy keeps a CPU for tasks that were moved into it, and needs none when
+// they were moved out of it.
 func TestMovedTasks(t *testing.T) {
 	k, tree := machine(t, sim.Config{Version: 1, CPUs: 2, CPUSets: true})
 	k.SetTasks("/pod/a", 1)

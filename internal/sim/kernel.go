@@ -122,7 +122,8 @@ func New(c Config) *Kernel {
 	if c.Start.IsZero() {
 		c.Start = time.Unix(1_700_000_000, 0)
 	}
-	k := &Kernel{config: c, pid: 1000, byPath: map[string]*group{}, periods: map[string][]Period{}, moved: map[int]*group{}}
+	k := &Kernel{config: c, pid: 1000, byPath: map[string]*group{}, periods: map[string][]Period{},
+		moved: map[int]*group{}}
 	k.root = k.add("/", nil)
 	k.root.tasks = []int{1}
 	return k

@@ -36,8 +36,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestExpiryAndWallTime: a period timer fires when it is told to, and throttled time is counted by the wall: half of each
-// period, of two threads with a quota of one CPU.
+// TestExpiryAndWallTime: a period timer fires when it is told to, and throttled time is counted by the wall: half of
+// each period, of two threads with a quota of one CPU.
 func TestExpiryAndWallTime(t *testing.T) {
 	k := New(Config{CPUs: 4, Seed: 5})
 	k.AddGroup("/a")

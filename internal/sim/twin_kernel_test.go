@@ -67,7 +67,8 @@ var emulated = tolerances{"CPUs": {0.75, 0}}
 
 func (o outcome) figures() map[string]float64 {
 	return map[string]float64{
-		"CPUs": o.CPUs, "Periods": o.Periods, "Throttled": o.Throttled, "Stood": o.Stood, "Bursts": o.Bursts, "Saved": o.Saved,
+		"CPUs": o.CPUs, "Periods": o.Periods, "Throttled": o.Throttled, "Stood": o.Stood, "Bursts": o.Bursts,
+		"Saved": o.Saved,
 	}
 }
 

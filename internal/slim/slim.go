@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start makes the agent small: the heap is collected before it has grown by much (percent), and at least while the agent
-// gets to know the groups: what it keeps of them would lie between garbage, and a page with one object is in use. Memory
-// that only the start needed (the types of the whole kernel, the code that reads them) is returned to the machine at once.
-// GOGC in the environment is the user's.
+// Start makes the agent small: the heap is collected before it has grown by much (percent), and at least while the
+// agent gets to know the groups: what it keeps of them would lie between garbage, and a page with one object is in use.
+// Memory that only the start needed (the types of the whole kernel, the code that reads them) is returned to the
+// machine at once. GOGC in the environment is the user's.
 func Start() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") == "" {
@@ -35,10 +35,11 @@ const (
 	fitEvery = 10 * time.Second
 )
 
-// percent is by how much of it the heap may grow until it is collected, where so many bytes are allocated in a second. That of
-// 250 containers is 6 MiB: collected at 25 %, an agent takes a third more CPU time where 100 groups are throttled all the time
-// (make bench-reaction). And beside readers of the status of 1,000 pods it would be collected several times a second. Each
-// time all threads are stopped, and the one that ends throttles waits for those that have no CPU (make bench-hostile).
+// percent is by how much of it the heap may grow until it is collected, where so many bytes are allocated in a second.
+// That of 250 containers is 6 MiB: collected at 25 %, an agent takes a third more CPU time where 100 groups are
+// throttled all the time (make bench-reaction). And beside readers of the status of 1,000 pods it would be collected
+// several times a second. Each time all threads are stopped,
+// and the one that ends throttles waits for those that have no CPU (make bench-hostile).
 func percent(live, perSecond uint64) int {
 	grows := min(max(spare, perSecond), most)
 	return max(least, min(100, int(100*grows/max(live, 1))))
@@ -56,8 +57,8 @@ func fit(before int, allocated uint64) {
 	time.AfterFunc(fitEvery, func() { fit(now, all) })
 }
 
-// releaseProgram unmaps what is in memory of the program's file. The pages stay in the page cache, and those that are used again
-// are mapped again from there.
+// releaseProgram unmaps what is in memory of the program's file. The pages stay in the page cache, and those that are
+// used again are mapped again from there.
 func releaseProgram() {
 	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -73,8 +74,8 @@ func releaseProgram() {
 	}
 }
 
-// TidyAfter is the time without a request for the status after which the garbage of answers is collected. A program that
-// scrapes metrics asks more often than that, and forces no collection.
+// TidyAfter is the time without a request for the status after which the garbage of answers is collected. A program
+// that scrapes metrics asks more often than that, and forces no collection.
 const TidyAfter = 35 * time.Second
 
 // Tidy frees the memory of the last answer. Beside 1,000 pods that is some 10 MiB, and an idle agent allocates so
@@ -89,8 +90,8 @@ func Tidy() {
 // span is a part of the address space.
 type span struct{ from, to uintptr }
 
-// cleanSpans lists the parts into which a program's file is mapped and none of which can be, or was, written to: the file
-// has all of it.
+// cleanSpans lists the parts into which a program's file is mapped and none of which can be, or was, written to: the
+// file has all of it.
 func cleanSpans(smaps io.Reader, program string) []span {
 	var list []span
 	var at span

@@ -50,15 +50,17 @@ func TestStart(t *testing.T) {
 	Tidy()
 }
 
-// TestPercent: a small heap grows by as much as a large one, and a large one by a quarter; and a heap by what is allocated in a
-// second, if that is more, within a bound.
+// TestPercent: a small heap grows by as much as a large one, and a large one by a quarter; and a heap by what is
+// allocated in a second, if that is more, within a bound.
 func TestPercent(t *testing.T) {
 	for _, c := range []struct {
 		live, perSecond uint64
 		want            int
 	}{
-		{0, 0, 100}, {1 << 20, 0, 100}, {4 << 20, 0, 100}, {6 << 20, 0, 66}, {8 << 20, 0, 50}, {16 << 20, 0, 25}, {1 << 30, 0, 25},
-		{16 << 20, 3 << 20, 25}, {16 << 20, 8 << 20, 50}, {16 << 20, 12 << 20, 75}, {16 << 20, 1 << 30, 75}, {6 << 20, 1 << 30, 100},
+		{0, 0, 100}, {1 << 20, 0, 100}, {4 << 20, 0, 100}, {6 << 20, 0, 66}, {8 << 20, 0, 50}, {16 << 20, 0, 25},
+		{1 << 30, 0, 25},
+		{16 << 20, 3 << 20, 25}, {16 << 20, 8 << 20, 50}, {16 << 20, 12 << 20, 75}, {16 << 20, 1 << 30, 75},
+		{6 << 20, 1 << 30, 100},
 	} {
 		if got := percent(c.live, c.perSecond); got != c.want {
 			t.Errorf("%d bytes, %d a second: %d, want %d", c.live, c.perSecond, got, c.want)

@@ -17,14 +17,16 @@ const (
 	MechanismIdle          Mechanism = "idle"          // cpu.idle (5.15)
 	MechanismWeight        Mechanism = "weight"        // the least weight
 	MechanismSlice         Mechanism = "slice"         // short slices for online tasks (6.12), and nothing else
-	MechanismCoreSched     Mechanism = "coreSched"     // no offline task beside another on a core (5.14), with idle underneath
-	MechanismSchedExt      Mechanism = "schedExt"      // a scheduler of our own (6.17), with idle underneath
-	MechanismNone          Mechanism = "none"          // touch nothing; put back what was changed
+	// no offline task beside another on a core (5.14), with idle underneath
+	MechanismCoreSched Mechanism = "coreSched"
+	MechanismSchedExt  Mechanism = "schedExt" // a scheduler of our own (6.17), with idle underneath
+	MechanismNone      Mechanism = "none"     // touch nothing; put back what was changed
 )
 
 // Mechanisms lists them all.
 func Mechanisms() []Mechanism {
-	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSlice, MechanismCoreSched,
+	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSlice,
+		MechanismCoreSched,
 		MechanismSchedExt, MechanismNone}
 }
 
@@ -59,8 +61,8 @@ func (q CPUQOS) Rank() Rank {
 	return Neutral
 }
 
-// Identity is the value that Group Identity would have for what a container gets, and below all of its values for one that is
-// idle: the greater of two is preferred.
+// Identity is the value that Group Identity would have for what a container gets, and below all of its values for one
+// that is idle: the greater of two is preferred.
 func (q CPUQOS) Identity() int64 {
 	switch {
 	case !q.Enable:
@@ -74,7 +76,8 @@ func (q CPUQOS) Identity() int64 {
 // Expels says whether no offline task is to run beside it on a core: that is the right of online work.
 func (q CPUQOS) Expels() bool { return q.Rank() == Online && q.CoreExpeller }
 
-// Colocation is what is asked for on a node where online and offline work share the CPUs. The zero value asks for nothing.
+// Colocation is what is asked for on a node where online and offline work share the CPUs.
+// The zero value asks for nothing.
 type Colocation struct {
 	Mechanism Mechanism
 	// Slice is that of online tasks (EEVDF, 6.12), besides what the mechanism does; 0: the kernel's own.

@@ -4,7 +4,8 @@ import "testing"
 
 // TestWhoExpels: a class counts where it has a part in this, and is online.
 func TestWhoExpels(t *testing.T) {
-	on, online := CPUQOSPatch{Enable: of(true)}, CPUQOSPatch{Enable: of(true), GroupIdentity: of(int64(1)), CoreExpeller: of(true)}
+	on, online := CPUQOSPatch{Enable: of(true)}, CPUQOSPatch{Enable: of(true), GroupIdentity: of(int64(1)),
+		CoreExpeller: of(true)}
 	off := CPUQOSPatch{Enable: of(true), CoreExpeller: of(false)}
 	for name, c := range map[string]struct {
 		patch ColocationPatch

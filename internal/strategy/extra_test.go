@@ -10,7 +10,8 @@ func TestExtraCoresOver(t *testing.T) {
 		for _, namespace := range bounds {
 			for _, node := range bounds {
 				want := ExtraCores{PerPod: own, PerNamespace: own, PerNode: own}
-				for of, b := range map[*Bound]Bound{&want.PerPod: pod, &want.PerNamespace: namespace, &want.PerNode: node} {
+				for of, b := range map[*Bound]Bound{&want.PerPod: pod, &want.PerNamespace: namespace,
+					&want.PerNode: node} {
 					if b.Set {
 						*of = b
 					}

@@ -23,8 +23,9 @@ type Reserve struct {
 	MinShared float64 // CPUs that stay shared at least
 	CPUs      cpu.Set // never given away: the system's, the kubelet's
 	Shield    bool    // keep the tasks of the cpuset root off them (v1)
-	All       bool    // every container with a request or limit asks for exclusive CPUs, unless its class or its own word says otherwise
-	Strict    bool    // with All: its own CPUs and no others
+	// every container with a request or limit asks for exclusive CPUs, unless its class or its own word says otherwise
+	All    bool
+	Strict bool // with All: its own CPUs and no others
 }
 
 // DefaultReserve is what holds where nothing is configured.

@@ -39,19 +39,19 @@ type Strategy struct {
 	CFSQuotaBurstPercent int64 `json:"cfsQuotaBurstPercent" yaml:"cfsQuotaBurstPercent"`
 	// CFSQuotaBurstPeriodSeconds is how long a container may run at the cap; -1: no bound.
 	CFSQuotaBurstPeriodSeconds int64 `json:"cfsQuotaBurstPeriodSeconds" yaml:"cfsQuotaBurstPeriodSeconds"`
-	// StartupSeconds is for how long at most a new container is in its start: its throttles are ended one by one, and its
-	// quota stays as it is. All starts of a pod share it. An extension; the peers have no such field.
+	// StartupSeconds is for how long at most a new container is in its start: its throttles are ended one by one, and
+	// its quota stays as it is. All starts of a pod share it. An extension; the peers have no such field.
 	StartupSeconds int64 `json:"startupSeconds" yaml:"startupSeconds"`
 	// StartupBurstPercent caps the CPU used per period of a start, in percent of the limit, where that is more than
 	// CFSQuotaBurstPercent. 0: not said, and CFSQuotaBurstPercent is the cap of a start too. An extension.
 	StartupBurstPercent int64 `json:"startupBurstPercent,omitempty" yaml:"startupBurstPercent"`
 	// SharePoolThresholdPercent is the node's CPU use above which raised quotas are taken back.
 	SharePoolThresholdPercent int64 `json:"sharePoolThresholdPercent" yaml:"sharePoolThresholdPercent"`
-	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut so
-	// that it holds. 0: not asked for. An extension; the peers have no such field.
+	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut
+	// so that it holds. 0: not asked for. An extension; the peers have no such field.
 	LoadLinePercent float64 `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
-	// Receipts is the part of the busy spells in which nothing is handed out above the limit, so that what that causes can
-	// be measured. 0: none. An extension.
+	// Receipts is the part of the busy spells in which nothing is handed out above the limit, so that what that causes
+	// can be measured. 0: none. An extension.
 	Receipts float64 `json:"receipts,omitempty" yaml:"receipts"`
 }
 
@@ -103,8 +103,8 @@ type Number struct {
 	In     func(*Strategy) *int64
 }
 
-// Numbers is the one table of these fields. The upper bounds are the peer's CRD's, and for the fields that it leaves open one
-// that no machine needs.
+// Numbers is the one table of these fields. The upper bounds are the peer's CRD's, and for the fields that it leaves
+// open one that no machine needs.
 func Numbers() []Number {
 	type (
 		patch = Patch
@@ -114,14 +114,16 @@ func Numbers() []Number {
 		{"cpuBurstPercent", false, 0, 10000,
 			func(p *patch) **int64 { return &p.CPUBurstPercent }, func(s *whole) *int64 { return &s.CPUBurstPercent }},
 		{"cfsQuotaBurstPercent", false, 100, 10000,
-			func(p *patch) **int64 { return &p.CFSQuotaBurstPercent }, func(s *whole) *int64 { return &s.CFSQuotaBurstPercent }},
+			func(p *patch) **int64 { return &p.CFSQuotaBurstPercent },
+			func(s *whole) *int64 { return &s.CFSQuotaBurstPercent }},
 		{"cfsQuotaBurstPeriodSeconds", false, -1, 365 * 24 * 3600,
 			func(p *patch) **int64 { return &p.CFSQuotaBurstPeriodSeconds },
 			func(s *whole) *int64 { return &s.CFSQuotaBurstPeriodSeconds }},
 		{"startupSeconds", false, 0, 600,
 			func(p *patch) **int64 { return &p.StartupSeconds }, func(s *whole) *int64 { return &s.StartupSeconds }},
 		{"startupBurstPercent", false, 100, 10000,
-			func(p *patch) **int64 { return &p.StartupBurstPercent }, func(s *whole) *int64 { return &s.StartupBurstPercent }},
+			func(p *patch) **int64 { return &p.StartupBurstPercent },
+			func(s *whole) *int64 { return &s.StartupBurstPercent }},
 		{"sharePoolThresholdPercent", true, 0, 100, func(p *patch) **int64 { return &p.SharePoolThresholdPercent },
 			func(s *whole) *int64 { return &s.SharePoolThresholdPercent }},
 	}

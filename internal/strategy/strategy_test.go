@@ -24,7 +24,8 @@ func TestCheck(t *testing.T) {
 		field string
 	}{
 		{"nothing said", Patch{}, ""},
-		{"lowest values", Patch{CPUBurstPercent: of(int64(0)), CFSQuotaBurstPercent: of(int64(100)), CFSQuotaBurstPeriodSeconds: of(int64(-1)), SharePoolThresholdPercent: of(int64(0))}, ""},
+		{"lowest values", Patch{CPUBurstPercent: of(int64(0)), CFSQuotaBurstPercent: of(int64(100)),
+			CFSQuotaBurstPeriodSeconds: of(int64(-1)), SharePoolThresholdPercent: of(int64(0))}, ""},
 		{"unknown policy", Patch{Policy: of(Policy("Auto"))}, "policy"},
 		{"burst below zero", Patch{CPUBurstPercent: of(int64(-1))}, "cpuBurstPercent"},
 		{"burst too large", Patch{CPUBurstPercent: of(int64(10001))}, "cpuBurstPercent"},
@@ -48,7 +49,8 @@ func TestCheck(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
-	for p, want := range map[Policy][2]bool{None: {}, CPUBurstOnly: {true, false}, CFSQuotaBurstOnly: {false, true}, Auto: {true, true}} {
+	for p, want := range map[Policy][2]bool{None: {}, CPUBurstOnly: {true, false}, CFSQuotaBurstOnly: {false, true},
+		Auto: {true, true}} {
 		if got := [2]bool{p.Burst(), p.Quota()}; got != want {
 			t.Errorf("%s: burst and quota %v, want %v", p, got, want)
 		}

@@ -22,7 +22,8 @@ func smt() cpu.Topology {
 }
 
 func TestLastCPUs(t *testing.T) {
-	for room, want := range map[float64]string{0: "7", 0.4: "7", 1: "7", 1.995: "3,7", 2.5: "3,7", 3: "3,6-7", 4: "2-3,6-7", 8: "0-7", 9: "0-7"} {
+	for room, want := range map[float64]string{0: "7", 0.4: "7", 1: "7", 1.995: "3,7", 2.5: "3,7", 3: "3,6-7",
+		4: "2-3,6-7", 8: "0-7", 9: "0-7"} {
 		if got := lastCPUs(room, smt(), smt().Set()).String(); got != want {
 			t.Errorf("room of %g: CPUs %s, want %s", room, got, want)
 		}
@@ -48,7 +49,9 @@ func cpus(t *testing.T, text string) cpu.Set {
 // many.
 func bounded(groups []Confined, online ...float64) (list [][]plan.Intent) {
 	batch := workload.ID{Path: "/batch", Inode: 7}
-	l := Load{CPUs: 8, Offline: []Group{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}},
+	l := Load{CPUs: 8,
+		Offline: []Group{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited,
+			Period: 100 * time.Millisecond}}},
 		Topology: smt(), Confined: groups}
 	ask := strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5, Policy: strategy.SuppressCPUSet}
 	var s State
@@ -64,7 +67,8 @@ func TestConfine(t *testing.T) {
 	before := map[string]string{"/batch": "0-7", "/batch/a": "0-3", "/batch/b": "0-1", "/batch/c": "1-7"}
 	var groups []Confined
 	for i, path := range []string{"/batch", "/batch/a", "/batch/b", "/batch/c"} {
-		groups = append(groups, Confined{ID: workload.ID{Path: path, Inode: uint64(70 + i)}, Before: cpus(t, before[path]), Follows: path == "/batch/c"})
+		groups = append(groups, Confined{ID: workload.ID{Path: path, Inode: uint64(70 + i)},
+			Before: cpus(t, before[path]), Follows: path == "/batch/c"})
 	}
 	var got []map[string]string
 	for _, intents := range bounded(groups, 1, 3, 1, 1, 1) {
@@ -78,7 +82,8 @@ func TestConfine(t *testing.T) {
 	bound := func(batch, a, b string) map[string]string {
 		return map[string]string{"/batch cpus": batch, "/batch/a cpus": a, "/batch/b cpus": b}
 	}
-	want := []map[string]string{{}, bound("1,5", "1", "1"), bound("1,5,7", "1", "1"), bound("1,5,7", "1", "1"), bound("1,3,5,7", "1,3", "1")}
+	want := []map[string]string{{}, bound("1,5", "1", "1"), bound("1,5,7", "1", "1"), bound("1,5,7", "1", "1"),
+		bound("1,3,5,7", "1,3", "1")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -87,7 +92,8 @@ func TestConfine(t *testing.T) {
 // TestConfineWithoutACommonCPU: no group is bound to a CPU that its owner did not give it: it has a quota then.
 func TestConfineWithoutACommonCPU(t *testing.T) {
 	groups := []Confined{{ID: workload.ID{Path: "/batch"}, Before: cpus(t, "0-7")},
-		{ID: workload.ID{Path: "/batch/a"}, Before: cpus(t, "0-3")}, {ID: workload.ID{Path: "/batch/b"}, Before: cpus(t, "4-7"), Follows: true}}
+		{ID: workload.ID{Path: "/batch/a"}, Before: cpus(t, "0-3")}, {ID: workload.ID{Path: "/batch/b"},
+			Before: cpus(t, "4-7"), Follows: true}}
 	got := valuesOf(bounded(groups, 3, 3)[1])
 	if diff := cmp.Diff(map[string]string{"/batch quota": "220ms"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -3,13 +3,13 @@
 // Problem: with a lower priority, offline work runs after online work but is not kept off the node: it still uses
 // cache, memory bandwidth and sibling threads, and no kernel knob keeps the node's use below a threshold.
 //
-// Approach: offline groups together may use the threshold less the use of all other tasks: the room. When the node's use
-// passes the threshold they get quotas that sum up to the room. The room shrinks at once and grows by at most a tenth of the
-// node each second (the steps of Koordinator's koordlet, cpusuppress), and never falls below a minimum. The groups share
-// it evenly, up to their demand and their own limits: no quota exceeds the one of the group's owner. When the groups
-// have used little of the room for a while, the quotas are removed. The owner's burst is set to 0 with the first quota
-// and restored with the last: the kernel refuses a quota below the burst, and a burst would pass the threshold. The groups
-// may be bound to CPUs instead (confine).
+// Approach: offline groups together may use the threshold less the use of all other tasks: the room. When the node's
+// use passes the threshold they get quotas that sum up to the room. The room shrinks at once and grows by at most a
+// tenth of the node each second (the steps of Koordinator's koordlet, cpusuppress), and never falls below a minimum.
+// The groups share it evenly, up to their demand and their own limits: no quota exceeds the one of the group's owner.
+// When the groups have used little of the room for a while, the quotas are removed. The owner's burst is set to 0 with
+// the first quota and restored with the last: the kernel refuses a quota below the burst, and a burst would pass the
+// threshold. The groups may be bound to CPUs instead (confine).
 //
 // Terminology: threshold is cpuSuppressThresholdPercent of the CPUs, room the CPUs that offline work may use.
 //
@@ -118,8 +118,9 @@ func offlineUse(l Load) float64 {
 	return sum
 }
 
-// quotas shares the room evenly among the groups, up to their demands (tenant.Split). The demand of a group that used up its
-// quota is not known and counts as unbounded. Room without demand is spread over all groups, so that each can grow.
+// quotas shares the room evenly among the groups, up to their demands (tenant.Split). The demand of a group that used
+// up its quota is not known and counts as unbounded. Room without demand is spread over all groups,
+// so that each can grow.
 func (s *State) quotas(l Load) []plan.Intent {
 	claims := make([]tenant.Claim, len(l.Offline))
 	for i, g := range l.Offline {

@@ -25,7 +25,8 @@ type press struct {
 }
 
 func newPress(groups int) *press {
-	return &press{now: time.Unix(1000, 0), ask: strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5}, used: make([]float64, groups),
+	return &press{now: time.Unix(1000, 0), ask: strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5},
+		used:  make([]float64, groups),
 		limit: slices.Repeat([]float64{math.Inf(1)}, groups)}
 }
 
@@ -112,7 +113,8 @@ func TestSuppressKeepsLimits(t *testing.T) {
 	}
 	p.second(9, 9, 9)
 	p.second(9, 9, 9)
-	if diff := cmp.Diff(map[string]time.Duration{"a": 25 * time.Millisecond, "b": 25 * time.Millisecond}, p.quotas); diff != "" {
+	if diff := cmp.Diff(map[string]time.Duration{"a": 25 * time.Millisecond, "b": 25 * time.Millisecond},
+		p.quotas); diff != "" {
 		t.Errorf("the minimum of half a CPU (-want +got):\n%s", diff)
 	}
 	for range 5 {

@@ -59,8 +59,8 @@ func parseBusy(data []byte) (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-// ParseSchedstat reads "RUNTIME WAITED SLICES": nanoseconds on a CPU, nanoseconds on run queues, a count (fs/proc/base.c,
-// proc_pid_schedstat).
+// ParseSchedstat reads "RUNTIME WAITED SLICES": nanoseconds on a CPU, nanoseconds on run queues, a count
+// (fs/proc/base.c, proc_pid_schedstat).
 func ParseSchedstat(data []byte) (ran, waited time.Duration, err error) {
 	text, err := firstLine(data)
 	if err != nil {

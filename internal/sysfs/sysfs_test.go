@@ -116,7 +116,8 @@ func TestSelf(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	var after Self
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && after.CPU < before.CPU+20*time.Millisecond; {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) &&
+		after.CPU < before.CPU+20*time.Millisecond; {
 		if after, err = h.Self(); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,8 @@ func (h *Host) Topology() (cpu.Topology, error) {
 	return t, nil
 }
 
-// Isolated are the CPUs that boot parameters keep out of the load balancing (isolcpus=); none where the file is missing.
+// Isolated are the CPUs that boot parameters keep out of the load balancing (isolcpus=);
+// none where the file is missing.
 func (h *Host) Isolated() cpu.Set {
 	set, err := h.list("sys/devices/system/cpu/isolated")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // refuses root where the other one has a capability that it lacks (security/commoncap.c, cap_ptrace_access_check).
 func cookieWhy() string { return without(capability.Ptrace, "cookie") }
 
-// sliceWhy says the same of slices, which the tasks of another user take from CAP_SYS_NICE only (kernel/sched/syscalls.c,
-// user_check_sched_setscheduler).
+// sliceWhy says the same of slices, which the tasks of another user take from CAP_SYS_NICE only
+// (kernel/sched/syscalls.c, user_check_sched_setscheduler).
 func sliceWhy() string { return without(capability.Nice, "slice") }
 
 // without says that this process cannot give something to the tasks of others, because it lacks a capability; "" where

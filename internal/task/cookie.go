@@ -14,7 +14,8 @@ import (
 
 // core is prctl(PR_SCHED_CORE) of a single thread.
 func core(call, tid int, to *uint64) error {
-	return unix.PrctlArg5Ptr(unix.PR_SCHED_CORE, uintptr(call), uintptr(tid), unix.PR_SCHED_CORE_SCOPE_THREAD, unsafe.Pointer(to))
+	return unix.PrctlArg5Ptr(unix.PR_SCHED_CORE, uintptr(call), uintptr(tid), unix.PR_SCHED_CORE_SCOPE_THREAD,
+		unsafe.Pointer(to))
 }
 
 // cookie is a cookie that a thread of this process has: only a thread that has a cookie can give it to others.
@@ -28,8 +29,8 @@ type gift struct {
 	done chan error
 }
 
-// NewCookie makes the cookie that SetCookie gives, if there is none yet, and says which it is. It is there until the last
-// task that has it ends.
+// NewCookie makes the cookie that SetCookie gives, if there is none yet, and says which it is. It is there until the
+// last task that has it ends.
 func (k *Kernel) NewCookie() (id uint64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +77,9 @@ func (k *Kernel) SetCookie(tid int, id uint64) error {
 	defer k.mu.Unlock()
 	switch {
 	case id == 0:
-		return wrap("take the cookie", tid, onOneThread(func(int) error { return core(unix.PR_SCHED_CORE_SHARE_TO, tid, nil) }))
+		return wrap("take the cookie", tid, onOneThread(func(int) error {
+			return core(unix.PR_SCHED_CORE_SHARE_TO, tid, nil)
+		}))
 	case k.cookie == nil || k.cookie.id != id:
 		return fmt.Errorf("cookie %d is not one of ours to give", id)
 	}

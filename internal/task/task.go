@@ -24,8 +24,8 @@ type Kernel struct {
 // Passed says of an error that a task has ended, or is not of the fair class.
 func (*Kernel) Passed(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, ErrClass) }
 
-// onOneThread runs f, and nothing else meanwhile, on one thread of ours. That thread stays: with one that ends the kernel
-// would send their signal to the processes that it has started (prctl, PR_SET_PDEATHSIG).
+// onOneThread runs f, and nothing else meanwhile, on one thread of ours. That thread stays: with one that ends the
+// kernel would send their signal to the processes that it has started (prctl, PR_SET_PDEATHSIG).
 func onOneThread(f func(tid int) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -31,8 +31,8 @@ func sleeper(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-// TestKernelSlice: the preflight says yes where the kernel keeps slices, and there one is set, read, and taken back, and
-// nothing else of the task changes.
+// TestKernelSlice: the preflight says yes where the kernel keeps slices, and there one is set, read, and taken back,
+// and nothing else of the task changes.
 func TestKernelSlice(t *testing.T) {
 	k := &Kernel{}
 	has, why := k.HasSlices()
@@ -77,8 +77,8 @@ func TestKernelSlice(t *testing.T) {
 	}
 }
 
-// TestKernelCookie: where the kernel has core scheduling and two threads a core, a task is given our cookie and it is taken
-// away; elsewhere the preflight says what is missing, and nothing can be made.
+// TestKernelCookie: where the kernel has core scheduling and two threads a core, a task is given our cookie and it is
+// taken away; elsewhere the preflight says what is missing, and nothing can be made.
 func TestKernelCookie(t *testing.T) {
 	k := &Kernel{}
 	has, why := k.HasCookies()
@@ -90,7 +90,8 @@ func TestKernelCookie(t *testing.T) {
 		if _, err := k.NewCookie(); err == nil || why == "" {
 			t.Errorf("a cookie is made all the same: %v", err)
 		}
-		if smt, _ := os.ReadFile("/sys/devices/system/cpu/smt/active"); strings.TrimSpace(string(smt)) != "1" && !strings.Contains(why, "core") {
+		if smt, _ := os.ReadFile("/sys/devices/system/cpu/smt/active"); strings.TrimSpace(string(smt)) != "1" &&
+			!strings.Contains(why, "core") {
 			t.Errorf("without a second thread: %q", why)
 		}
 		return

@@ -20,7 +20,8 @@ func TestSplit(t *testing.T) {
 	}{
 		{"enough for all", []Claim{{Weight: 1, Want: 0.2}, {Weight: 2, Want: 0.3}}, 1, []float64{0.2, 0.3}},
 		{"short: by weight", []Claim{{Weight: 1, Want: 9}, {Weight: 2, Want: 9}}, 3, []float64{1, 2}},
-		{"a modest one leaves its rest", []Claim{{Weight: 1, Want: 0.1}, {Weight: 1, Want: 9}, {Weight: 2, Want: 9}}, 3.1, []float64{0.1, 1, 2}},
+		{"a modest one leaves its rest", []Claim{{Weight: 1, Want: 0.1}, {Weight: 1, Want: 9}, {Weight: 2, Want: 9}},
+			3.1, []float64{0.1, 1, 2}},
 		{"nothing free", []Claim{{Weight: 1, Want: 1}}, 0, []float64{0}},
 		{"no weight, nothing", []Claim{{Weight: 0, Want: 1}, {Weight: 1, Want: 1}}, 1, []float64{0, 1}},
 	} {

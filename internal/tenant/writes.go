@@ -125,7 +125,8 @@ type share struct {
 }
 
 // payer is what can pay a write of a tenant's after others that cost so much; nil: nothing.
-func (a *account) payer(now time.Time, part time.Duration, tenant string, tooLow bool, others time.Duration) *time.Duration {
+func (a *account) payer(now time.Time, part time.Duration, tenant string, tooLow bool,
+	others time.Duration) *time.Duration {
 	a.fill(now, part)
 	s := a.shares[tenant]
 	if s == nil {

@@ -122,7 +122,8 @@ func TestForgottenTenants(t *testing.T) {
 // TestStartsHaveTheirOwn: starts take nothing from other writes, and a tenant's starts nothing from another tenant's.
 func TestStartsHaveTheirOwn(t *testing.T) {
 	var w Writes
-	loop, other, victim := &asker{tenant: "loop", every: 1, need: Start}, &asker{tenant: "other", every: 20, need: Start}, &asker{tenant: "victim", every: 100}
+	loop, other, victim := &asker{tenant: "loop", every: 1, need: Start}, &asker{tenant: "other", every: 20,
+		need: Start}, &asker{tenant: "victim", every: 100}
 	ask(&w, 10*time.Second, loop, loop, other, victim)
 	if victim.got != 1000 || other.got != 5000 {
 		t.Errorf("%d writes of 1000, %d writes for starts of 5000", victim.got, other.got)

@@ -13,7 +13,8 @@ import (
 // node's name before the path: the same path is on many nodes.
 func Merge(views []view.View) (view.View, map[string]string) {
 	nodes := map[string]string{}
-	all := view.View{Schema: view.Schema, Mode: report.Active, Rows: []view.Row{}, Node: fmt.Sprintf("%d nodes", len(views)), Mark: view.Mark{Node: report.Node{State: "idle"}}}
+	all := view.View{Schema: view.Schema, Mode: report.Active, Rows: []view.Row{},
+		Node: fmt.Sprintf("%d nodes", len(views)), Mark: view.Mark{Node: report.Node{State: "idle"}}}
 	worst, worse := -1, []string{"idle", "unknown", "cooling", "overload"}
 	for i, v := range views {
 		for _, r := range v.Rows {
@@ -22,7 +23,8 @@ func Merge(views []view.View) (view.View, map[string]string) {
 			all.Rows = append(all.Rows, r)
 		}
 		n, m := &all.Mark.Node, v.Mark.Node
-		n.CPUs, n.Capacity, n.Used, n.Threshold, n.Granted = n.CPUs+m.CPUs, n.Capacity+m.Capacity, n.Used+m.Used, n.Threshold+m.Threshold, n.Granted+m.Granted
+		n.CPUs, n.Capacity, n.Used, n.Threshold, n.Granted =
+			n.CPUs+m.CPUs, n.Capacity+m.Capacity, n.Used+m.Used, n.Threshold+m.Threshold, n.Granted+m.Granted
 		if slices.Index(worse, m.State) > slices.Index(worse, n.State) {
 			n.State = m.State
 		}

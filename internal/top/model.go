@@ -7,9 +7,9 @@
 //
 // # Approach
 //
-// A Model is a value: keys and snapshots make the next one, and Render draws it as text of exactly so many lines. Nothing
-// here reads a clock or a terminal; package screen does. Colour is laid over what the words already say. Every text
-// of others passes printable.Text.
+// A Model is a value: keys and snapshots make the next one, and Render draws it as text of exactly so many lines.
+// Nothing here reads a clock or a terminal; package screen does. Colour is laid over what the words already say. Every
+// text of others passes printable.Text.
 //
 // # Known limits
 //
@@ -59,8 +59,8 @@ type Model struct {
 // New is the model before the first snapshot.
 func New(width, height int) Model { return Model{Width: width, Height: height, Sort: ByLost} }
 
-// Seen takes a snapshot. A cursor on the first row stays there, so that it is on the worst until somebody moves it; from any
-// other row it goes with its container.
+// Seen takes a snapshot. A cursor on the first row stays there, so that it is on the worst until somebody moves it;
+// from any other row it goes with its container.
 func (m Model) Seen(v view.View) Model {
 	first := m.open == "" && m.index(m.rows()) == 0
 	m.view, m.lost = &v, ""

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 
@@ -71,14 +70,16 @@ func (m Model) head() []string {
 		lines = append(lines, m.paint(style, part))
 	}
 	n := v.Mark.Node
-	node := fmt.Sprintf("%s %s: %.2f of %.2f CPUs used, threshold %.2f, %.2f granted above limits", printable.Text(v.Node), n.State, n.Used, n.Capacity, n.Threshold, n.Granted)
+	node := fmt.Sprintf("%s %s: %.2f of %.2f CPUs used, threshold %.2f, %.2f granted above limits",
+		printable.Text(v.Node), n.State, n.Used, n.Capacity, n.Threshold, n.Granted)
 	if n.Risk != nil {
 		node += fmt.Sprintf(", risk %.3g %%", 100*n.Risk.Now)
 	}
 	lines = append(lines, wrap(node, m.Width, 2)...)
 	switch {
 	case v.Mode == report.Held:
-		held := report.Called("held: nothing is written until `plimsoll resume`; reason: ", v.Flags) + printable.Text(cmp.Or(v.HeldReason, "none given"))
+		held := report.Called("held: nothing is written until `plimsoll resume`; reason: ", v.Flags) +
+			printable.Text(cmp.Or(v.HeldReason, "none given"))
 		lines = append(lines, m.paint(yellow, cut(held, m.Width)))
 	case v.Mark.Changed > 0:
 		changed := fmt.Sprintf("%d files changed", v.Mark.Changed)
@@ -89,7 +90,8 @@ func (m Model) head() []string {
 	}
 	for i, p := range v.Problems {
 		if i == 2 && len(v.Problems) > 3 {
-			lines = append(lines, fmt.Sprintf("and %d more problems: ", len(v.Problems)-i)+report.Called("`plimsoll status`", v.Flags))
+			lines = append(lines, fmt.Sprintf("and %d more problems: ",
+				len(v.Problems)-i)+report.Called("`plimsoll status`", v.Flags))
 			break
 		}
 		lines = append(lines, m.paint(yellow, cut("problem: "+printable.Text(p), m.Width)))
@@ -131,7 +133,8 @@ type column struct {
 // columns are as many as the width has room for; the name has the rest.
 func (m Model) columns() (name int, list []column) {
 	if m.nodes != nil {
-		list = append(list, column{"NODE", -max(8, min(20, m.Width/7)), func(r view.Row) string { return printable.Text(m.nodes[r.ID]) }})
+		list = append(list, column{"NODE", -max(8, min(20, m.Width/7)),
+			func(r view.Row) string { return printable.Text(m.nodes[r.ID]) }})
 	}
 	list = append(list, []column{
 		{"LIMIT", 6, func(r view.Row) string { return perPeriod(r.Limit, r.Period, "none") }},
@@ -156,7 +159,8 @@ func (m Model) columns() (name int, list []column) {
 		list = append(list, column{"TOKENS", 7, func(r view.Row) string { return length(r.Tokens) }},
 			column{"BURST", 7, burst})
 	}
-	list = append(list, column{"QUOTA ", 6, quota}, column{"CAUSE", -11, func(r view.Row) string { return string(r.Cause) }})
+	list = append(list, column{"QUOTA ", 6, quota},
+		column{"CAUSE", -11, func(r view.Row) string { return string(r.Cause) }})
 	name = m.Width
 	for _, c := range list {
 		name -= max(c.width, -c.width) + 1
@@ -304,93 +308,4 @@ func (m Model) helpLines() []string {
 		lines[i] = cut(lines[i], m.Width)
 	}
 	return lines
-}
-
-// wrap breaks a text into at most so many lines.
-func wrap(text string, width, most int) []string {
-	var lines []string
-	at := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case at == "":
-			at = word
-		case wide(at)+1+wide(word) <= width:
-			at += " " + word
-		default:
-			lines, at = append(lines, at), word
-		}
-	}
-	lines = append(lines, at)
-	if len(lines) > most {
-		lines[most-1] += " " + strings.Join(lines[most:], " ")
-		lines = lines[:most]
-	}
-	for i := range lines {
-		lines[i] = cut(lines[i], width)
-	}
-	return lines
-}
-
-// cut is a text of at most so many columns.
-func cut(text string, width int) string {
-	if wide(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:max(0, width-1)]) + "…"
-}
-
-func pad(text string, width int) string {
-	text = cut(text, width)
-	return text + strings.Repeat(" ", width-wide(text))
-}
-
-// set puts a text into its column.
-func (c column) set(text string) string {
-	if c.width < 0 {
-		return pad(text, -c.width)
-	}
-	text = cut(text, c.width)
-	return strings.Repeat(" ", c.width-wide(text)) + text
-}
-
-func wide(text string) int { return utf8.RuneCountInString(text) }
-
-func number(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", *v)
-}
-
-func count(v *int64) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprint(*v)
-}
-
-// length has three digits at most, or four and a unit.
-func length(d *time.Duration) string {
-	if d == nil {
-		return "-"
-	}
-	if *d >= time.Minute {
-		return fmt.Sprintf("%.0fs", d.Seconds())
-	}
-	unit := time.Nanosecond
-	for d.Abs() >= 1000*unit {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
-
-// perPeriod is a limit in CPUs.
-func perPeriod(d *time.Duration, period time.Duration, none string) string {
-	switch {
-	case d == nil:
-		return none
-	case period <= 0:
-		return length(d)
-	}
-	return fmt.Sprintf("%.2f", d.Seconds()/period.Seconds())
 }

@@ -9,9 +9,9 @@ import (
 
 // Sampler makes periods of successive readings of one group's files, for whom no program in the kernel records them.
 //
-// The kernel counts periods that are over (nr_periods). Where one reading sees several end, the use between two readings is
-// spread over them evenly. Without a limit there are no periods; columns of 100 ms stand for them. Tokens and refills
-// are not in the files.
+// The kernel counts periods that are over (nr_periods). Where one reading sees several end, the use between two
+// readings is spread over them evenly. Without a limit there are no periods; columns of 100 ms stand for them. Tokens
+// and refills are not in the files.
 type Sampler struct {
 	begun     bool
 	at        time.Time
@@ -45,12 +45,14 @@ func (s *Sampler) Add(now time.Time, c cpu.Counters, b cpu.Bandwidth) view.Perio
 	used, lost := max(0, s.used)/time.Duration(ended), min(max(0, s.throttled)/time.Duration(ended), p.Length)
 	for i := range ended {
 		p.End = append(p.End, now.Add(-time.Duration(ended-1-i)*p.Length).UnixMilli())
-		p.Used, p.Quota, p.Tokens = append(p.Used, int32(used.Microseconds())), append(p.Quota, quota), append(p.Tokens, -1)
+		p.Used, p.Quota, p.Tokens = append(p.Used, int32(used.Microseconds())), append(p.Quota, quota), append(p.Tokens,
+			-1)
 		throttle := int32(0)
 		if ended-i <= throttled {
 			throttle = 1
 		}
-		p.Throttles, p.Lost, p.Refills = append(p.Throttles, throttle), append(p.Lost, throttle*int32(lost.Microseconds())), append(p.Refills, 0)
+		p.Throttles, p.Lost, p.Refills = append(p.Throttles, throttle), append(p.Lost,
+			throttle*int32(lost.Microseconds())), append(p.Refills, 0)
 	}
 	s.at, s.used, s.throttled = now, 0, 0
 	return p

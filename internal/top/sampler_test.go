@@ -24,8 +24,10 @@ func TestSampler(t *testing.T) {
 		all = Append(all, s.Add(t0.Add(time.Duration(i)*50*ms), c, limit), 10)
 	}
 	at := t0.UnixMilli()
-	want := view.Periods{Length: 100 * ms, End: []int64{at + 100, at + 50, at + 150}, Used: []int32{50_000, 10_000, 10_000}, Quota: []int32{50_000, 50_000, 50_000},
-		Tokens: []int32{-1, -1, -1}, Throttles: []int32{1, 0, 0}, Lost: []int32{40_000, 0, 0}, Refills: []int32{0, 0, 0}}
+	want := view.Periods{Length: 100 * ms, End: []int64{at + 100, at + 50, at + 150},
+		Used: []int32{50_000, 10_000, 10_000}, Quota: []int32{50_000, 50_000, 50_000},
+		Tokens: []int32{-1, -1, -1}, Throttles: []int32{1, 0, 0}, Lost: []int32{40_000, 0, 0}, Refills: []int32{0, 0,
+			0}}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Error(diff)
 	}
@@ -39,7 +41,8 @@ func TestSamplerWithoutLimit(t *testing.T) {
 	if p := s.Add(t0.Add(50*ms), cpu.Counters{Usage: 30 * ms}, free); len(p.End) != 0 {
 		t.Errorf("half a period: %+v", p)
 	}
-	if p := s.Add(t0.Add(100*ms), cpu.Counters{Usage: 70 * ms}, free); len(p.End) != 1 || p.Used[0] != 70_000 || p.Quota[0] != -1 {
+	if p := s.Add(t0.Add(100*ms), cpu.Counters{Usage: 70 * ms}, free); len(p.End) != 1 || p.Used[0] != 70_000 ||
+		p.Quota[0] != -1 {
 		t.Errorf("a period: %+v", p)
 	}
 }

@@ -25,9 +25,11 @@ func (m Model) detail(room int) []string {
 	}
 	lines := []string{
 		m.paint(lipgloss.NewStyle().Bold(true), cut(printable.Text(r.Name), m.Width)),
-		cut(fmt.Sprintf("limit %s CPUs, quota %s, burst %s, tokens %s, policy %s", perPeriod(r.Limit, r.Period, "none"), strings.TrimSpace(quota(*r)), burst(*r),
+		cut(fmt.Sprintf("limit %s CPUs, quota %s, burst %s, tokens %s, policy %s", perPeriod(r.Limit, r.Period, "none"),
+			strings.TrimSpace(quota(*r)), burst(*r),
 			length(r.Tokens), printable.Text(r.Policy)), m.Width),
-		cut(fmt.Sprintf("used %s CPUs, peak %s; %s: %s lost, %s throttled, %s refills", number(r.Used), number(r.Peak), m.window(),
+		cut(fmt.Sprintf("used %s CPUs, peak %s; %s: %s lost, %s throttled, %s refills", number(r.Used), number(r.Peak),
+			m.window(),
 			length(r.Lost), count(r.Throttled), count(r.Refills)), m.Width),
 	}
 	if q := r.Requests; q != nil && q.Answered+q.Doubtful > 0 {
@@ -68,7 +70,8 @@ func (m Model) strip(height int) []string {
 		for i := from; i < len(p.End); i++ {
 			b.WriteRune(cell(p.Used[i], p.Quota[i], most, row, height))
 		}
-		lines = append(lines, fmt.Sprintf("%*s ", axis-1, label)+m.paint(lipgloss.NewStyle().Foreground(lipgloss.Cyan), b.String()))
+		lines = append(lines, fmt.Sprintf("%*s ", axis-1, label)+m.paint(lipgloss.NewStyle().Foreground(lipgloss.Cyan),
+			b.String()))
 	}
 	var marks, saved strings.Builder
 	known := false
@@ -77,12 +80,15 @@ func (m Model) strip(height int) []string {
 		known = known || p.Tokens[i] >= 0
 		saved.WriteRune(level(p.Tokens[i], tokens, 8))
 	}
-	lines = append(lines, fmt.Sprintf("%*s ", axis-1, "x r")+m.paint(lipgloss.NewStyle().Foreground(lipgloss.Red), marks.String()))
+	lines = append(lines, fmt.Sprintf("%*s ", axis-1, "x r")+m.paint(lipgloss.NewStyle().Foreground(lipgloss.Red),
+		marks.String()))
 	if known {
 		lines = append(lines, fmt.Sprintf("%*s ", axis-1, "tokens")+saved.String())
 	}
 	span := time.Duration(p.End[len(p.End)-1]-p.End[from])*time.Millisecond + p.Length
-	return append(lines, cut(fmt.Sprintf("%*s the last %s, in periods of %s; x throttled, r refilled, ─ quota", axis-1, "", span.Round(100*time.Millisecond), p.Length), m.Width))
+	return append(lines,
+		cut(fmt.Sprintf("%*s the last %s, in periods of %s; x throttled, r refilled, ─ quota", axis-1, "",
+			span.Round(100*time.Millisecond), p.Length), m.Width))
 }
 
 // cell is one of a bar: row 1 is the lowest.
@@ -130,6 +136,8 @@ func Append(p, more view.Periods, most int) view.Periods {
 		return list[max(0, len(list)-most):]
 	}
 	ends := append(append([]int64{}, p.End...), more.End...)
-	return view.Periods{Length: more.Length, End: ends[max(0, len(ends)-most):], Used: keep(p.Used, more.Used), Quota: keep(p.Quota, more.Quota),
-		Tokens: keep(p.Tokens, more.Tokens), Throttles: keep(p.Throttles, more.Throttles), Lost: keep(p.Lost, more.Lost), Refills: keep(p.Refills, more.Refills)}
+	return view.Periods{Length: more.Length, End: ends[max(0, len(ends)-most):], Used: keep(p.Used, more.Used),
+		Quota:  keep(p.Quota, more.Quota),
+		Tokens: keep(p.Tokens, more.Tokens), Throttles: keep(p.Throttles, more.Throttles), Lost: keep(p.Lost,
+			more.Lost), Refills: keep(p.Refills, more.Refills)}
 }

@@ -23,18 +23,26 @@ func ptr[T any](v T) *T { return &v }
 // sample is a node with a throttled container, a quiet one, one without a limit and one of a hostile name.
 func sample() view.View {
 	row := func(name string, limit time.Duration, used float64, lost time.Duration, throttled int64) view.Row {
-		return view.Row{ID: "/kubepods/" + name, Name: name, Level: "container", Policy: "auto", Period: 100 * ms, Limit: &limit, Quota: &limit, QuotaAsked: &limit,
-			Used: &used, Peak: ptr(used * 1.5), Lost: &lost, Throttled: &throttled, Refills: ptr(throttled * 3), Tokens: ptr(12 * ms), Burst: limit}
+		return view.Row{ID: "/kubepods/" + name, Name: name, Level: "container", Policy: "auto", Period: 100 * ms,
+			Limit: &limit, Quota: &limit, QuotaAsked: &limit,
+			Used: &used, Peak: ptr(used * 1.5), Lost: &lost, Throttled: &throttled, Refills: ptr(
+				throttled * 3), Tokens: ptr(12 * ms), Burst: limit}
 	}
 	hot := row("shop/checkout/api", 50*ms, 0.98, 4200*ms, 131)
-	hot.Quota, hot.Cause, hot.Why = ptr(150*ms), view.AtCap, "throttled within the last 3 s: demand up to 148ms a period, limit 50ms; the cap of its policy is reached"
-	trick := row("default/\x1b[2J\u202eforged\nyes<img src=x onerror=alert(1)>"+strings.Repeat("x", 100), 20*ms, 0.1, 30*ms, 2)
+	hot.Quota, hot.Cause, hot.Why = ptr(150*ms), view.AtCap, "throttled within the last 3 s: demand up to 148ms a "+
+		"period, limit 50ms; the cap of its policy is reached"
+	trick := row("default/\x1b[2J\u202eforged\nyes<img src=x onerror=alert(1)>"+strings.Repeat("x", 100), 20*ms, 0.1,
+		30*ms, 2)
 	trick.Cause, trick.Why = view.OwnLimit, "\x1b]0;title\x07 why"
-	free := view.Row{ID: "/lab/free", Name: "/lab/free", Level: "container", Policy: "none", Period: 100 * ms, Used: ptr(0.5), Cause: view.NoCause}
-	return view.View{Schema: view.Schema, Now: t0, Node: "worker-1", Version: "0.1.0", Mode: report.Active, Window: time.Minute,
-		Sentence: "shop/checkout/api lost 4.2 s of the last minute: throttled by its own limit of 0.5 CPUs; it uses all that its policy permits in a period; " +
+	free := view.Row{ID: "/lab/free", Name: "/lab/free", Level: "container", Policy: "none", Period: 100 * ms,
+		Used: ptr(0.5), Cause: view.NoCause}
+	return view.View{Schema: view.Schema, Now: t0, Node: "worker-1", Version: "0.1.0", Mode: report.Active,
+		Window: time.Minute,
+		Sentence: "shop/checkout/api lost 4.2 s of the last minute: throttled by its own limit of 0.5 CPUs; it uses " +
+			"all that its policy permits in a period; " +
 			"Plimsoll made 393 refills, and has raised the quota to 1.5 CPUs.",
-		Mark: view.Mark{Node: report.Node{State: "idle", CPUs: 8, Capacity: 8, Used: 3.41, Threshold: 4, Granted: 1, Risk: &report.Risk{Now: 0.0004}},
+		Mark: view.Mark{Node: report.Node{State: "idle", CPUs: 8, Capacity: 8, Used: 3.41, Threshold: 4, Granted: 1,
+			Risk: &report.Risk{Now: 0.0004}},
 			Changed: 3, Undo: "plimsoll restore"},
 		Rows:     []view.Row{hot, trick, row("default/web/nginx", 100*ms, 0.3, 0, 0), free},
 		Problems: []string{"kubernetes: the API server does not answer\x1b[2J"}}
@@ -43,8 +51,10 @@ func sample() view.View {
 // answering is the node where requests are measured: of one container all, of one only that they cannot be told.
 func answering(width, height int) Model {
 	v := sample()
-	v.Rows[2].Requests = &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P90: 9 * ms, P99: 105 * ms},
-		Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second, ThrottledKnown: true}
+	v.Rows[2].Requests = &report.RequestWindow{Window: time.Minute, Answered: 1200,
+		Response: report.Quantiles{P50: 4 * ms, P90: 9 * ms, P99: 105 * ms},
+		Unthrottled: report.Quantiles{
+			P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second, ThrottledKnown: true}
 	v.Rows[3].Requests = &report.RequestWindow{Window: time.Minute, Answered: 90, Doubtful: 10, Withheld: true}
 	return New(width, height).Seen(v)
 }
@@ -62,7 +72,8 @@ func periods() view.Periods {
 		} else if used > 100_000 {
 			refilled = 1
 		}
-		p.Throttles, p.Lost, p.Refills = append(p.Throttles, throttled), append(p.Lost, 1000*throttled), append(p.Refills, refilled)
+		p.Throttles, p.Lost, p.Refills = append(p.Throttles, throttled), append(p.Lost,
+			1000*throttled), append(p.Refills, refilled)
 	}
 	return p
 }
@@ -82,19 +93,20 @@ func screens() map[string]Model {
 	empty := sample()
 	empty.Rows, empty.Problems = nil, nil
 	return map[string]Model{
-		"table-80x24":     seen(80, 24),
-		"table-120x40":    seen(120, 40),
-		"cursor-80x24":    keys(seen(80, 24), "n", "down", "down"),
-		"filter-80x24":    keys(seen(80, 24), "/", "w", "e", "b"),
-		"strip-80x24":     keys(seen(80, 24), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
-		"requests-80x24":  keys(answering(80, 24), "p"),
-		"requests-120x40": keys(answering(120, 40), "p", "home", "enter").Recorded("/kubepods/default/web/nginx", periods()),
-		"strip-120x40":    keys(seen(120, 40), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
-		"lost-80x24":      seen(80, 24).Failed("no agent is running (/run/plimsoll/read.sock)", t0.Add(3*time.Second)),
-		"held-80x24":      New(80, 24).Seen(held),
-		"empty-80x24":     New(80, 24).Seen(empty),
-		"waiting-80x24":   New(80, 24),
-		"help-80x24":      keys(seen(80, 24), "?"),
+		"table-80x24":    seen(80, 24),
+		"table-120x40":   seen(120, 40),
+		"cursor-80x24":   keys(seen(80, 24), "n", "down", "down"),
+		"filter-80x24":   keys(seen(80, 24), "/", "w", "e", "b"),
+		"strip-80x24":    keys(seen(80, 24), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
+		"requests-80x24": keys(answering(80, 24), "p"),
+		"requests-120x40": keys(answering(120, 40), "p", "home", "enter").Recorded("/kubepods/default/web/nginx",
+			periods()),
+		"strip-120x40":  keys(seen(120, 40), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
+		"lost-80x24":    seen(80, 24).Failed("no agent is running (/run/plimsoll/read.sock)", t0.Add(3*time.Second)),
+		"held-80x24":    New(80, 24).Seen(held),
+		"empty-80x24":   New(80, 24).Seen(empty),
+		"waiting-80x24": New(80, 24),
+		"help-80x24":    keys(seen(80, 24), "?"),
 	}
 }
 
@@ -112,8 +124,10 @@ func TestFrames(t *testing.T) {
 func TestFiguresSayTheirWindow(t *testing.T) {
 	v := sample()
 	v.Window = time.Second
-	for what, got := range map[string]string{"one picture": New(100, 0).Seen(v).Once(), "a strip": keys(New(80, 24).Seen(v), "enter").Render()} {
-		if !strings.Contains(got, "last 1 s") || strings.Count(got, "last minute") > strings.Count(v.Sentence, "last minute") {
+	for what, got := range map[string]string{"one picture": New(100, 0).Seen(v).Once(),
+		"a strip": keys(New(80, 24).Seen(v), "enter").Render()} {
+		if !strings.Contains(got, "last 1 s") || strings.Count(got, "last minute") > strings.Count(v.Sentence,
+			"last minute") {
 			t.Errorf("%s:\n%s", what, got)
 		}
 	}
@@ -191,8 +205,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestCursor stays on its container while the order changes, and goes to the first when it is gone. Untouched it is on the
-// worst.
+// TestCursor stays on its container while the order changes, and goes to the first when it is gone. Untouched it is on
+// the worst.
 func TestCursor(t *testing.T) {
 	worse := sample()
 	worse.Rows[2].Lost = ptr(time.Hour)
@@ -252,7 +266,8 @@ func TestOpen(t *testing.T) {
 	if m = m.Recorded("/other", periods()); len(m.periods.End) != 0 || !strings.Contains(m.Render(), "no period yet") {
 		t.Error("the periods of another container are shown")
 	}
-	if m = m.Recorded(m.Open(), periods()).Key("down"); m.Open() == "/kubepods/shop/checkout/api" || len(m.periods.End) != 0 {
+	if m = m.Recorded(m.Open(), periods()).Key("down"); m.Open() == "/kubepods/shop/checkout/api" ||
+		len(m.periods.End) != 0 {
 		t.Error("down does not go to the next container, or keeps the periods")
 	}
 	if m = m.Key("esc"); m.Open() != "" || m.Quit {
@@ -268,7 +283,8 @@ func TestOpen(t *testing.T) {
 // TestLossIsOver with the next snapshot.
 func TestLossIsOver(t *testing.T) {
 	m := New(80, 24).Seen(sample()).Failed("gone", t0).Failed("gone", t0.Add(time.Minute))
-	if text := m.Render(); !strings.Contains(text, "NO AGENT since 09:00:00: gone") || !strings.Contains(text, "shop/checkout/api") {
+	if text := m.Render(); !strings.Contains(text, "NO AGENT since 09:00:00: gone") ||
+		!strings.Contains(text, "shop/checkout/api") {
 		t.Errorf("not said, or not since when, or the last snapshot is away:\n%s", text)
 	}
 	if text := m.Seen(sample()).Render(); strings.Contains(text, "NO AGENT") {
@@ -278,12 +294,14 @@ func TestLossIsOver(t *testing.T) {
 
 func TestAppend(t *testing.T) {
 	p := view.Periods{}
-	one := view.Periods{Length: 100 * ms, End: []int64{1}, Used: []int32{1}, Quota: []int32{1}, Tokens: []int32{1}, Throttles: []int32{1}, Lost: []int32{1}, Refills: []int32{1}}
+	one := view.Periods{Length: 100 * ms, End: []int64{1}, Used: []int32{1}, Quota: []int32{1}, Tokens: []int32{1},
+		Throttles: []int32{1}, Lost: []int32{1}, Refills: []int32{1}}
 	for i := range int64(5) {
 		one.End = []int64{i}
 		p = Append(p, one, 3)
 	}
-	if diff := cmp.Diff([]int64{2, 3, 4}, p.End); diff != "" || len(p.Used) != 3 || len(p.Refills) != 3 || p.Length != 100*ms {
+	if diff := cmp.Diff([]int64{2, 3, 4}, p.End); diff != "" || len(p.Used) != 3 || len(p.Refills) != 3 ||
+		p.Length != 100*ms {
 		t.Errorf("%s %+v", diff, p)
 	}
 }

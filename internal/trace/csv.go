@@ -16,7 +16,8 @@ import (
 // throttledSuffix marks the column that has the throttled time of the container of that name.
 const throttledSuffix = " throttled"
 
-const csvAdvice = "a header with the containers' names, then a row for each period: shares of the machine, 1 for all its CPUs"
+const csvAdvice = "a header with the containers' names, then a row for each period: shares of the machine, 1 for " +
+	"all its CPUs"
 
 // writeCSV writes the metadata as a comment, a header, and a row for each period.
 func writeCSV(w io.Writer, t Trace) error {

@@ -24,14 +24,16 @@ func counts(n int) []float64 {
 }
 
 func recording() Trace {
-	return Trace{Period: 50 * time.Millisecond, CPUs: 2, Started: time.Date(2026, 11, 21, 12, 0, 0, 5, time.UTC), Late: 2, Series: []Series{
-		{Name: "/lab/a,b", Limit: 0.5, Used: []float64{0.1, 0.25, 1e-9}, Throttled: []float64{0, 0.125, 1.0 / 3}},
-		{Name: "default/web/nginx", Limit: math.Inf(1), Used: []float64{0, 0.5, 1}},
-	}}
+	return Trace{Period: 50 * time.Millisecond, CPUs: 2, Started: time.Date(2026, 11, 21, 12, 0, 0, 5, time.UTC),
+		Late: 2, Series: []Series{
+			{Name: "/lab/a,b", Limit: 0.5, Used: []float64{0.1, 0.25, 1e-9}, Throttled: []float64{0, 0.125, 1.0 / 3}},
+			{Name: "default/web/nginx", Limit: math.Inf(1), Used: []float64{0, 0.5, 1}},
+		}}
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	for _, want := range []Trace{recording(), {Period: 100 * time.Millisecond, Series: []Series{{Name: "one", Limit: math.Inf(1), Used: counts(5)}}}} {
+	for _, want := range []Trace{recording(), {Period: 100 * time.Millisecond,
+		Series: []Series{{Name: "one", Limit: math.Inf(1), Used: counts(5)}}}} {
 		for _, kind := range []string{"npy", "csv", "CSV"} {
 			name := filepath.Join(t.TempDir(), "x."+kind)
 			if err := Save(name, want); err != nil {
@@ -51,7 +53,9 @@ func TestSaveAndLoad(t *testing.T) {
 // TestNumpy reads what numpy wrote, and writes what numpy would.
 func TestNumpy(t *testing.T) {
 	whole := counts(12)
-	halves := [][]float64{{0, 0x1.47cp-5, 0x1.47cp-4, 0x1.47cp-7, 1.5, 0x1p-24}, {0x1.47cp-6, 0x1.eb8p-5, 0x1.998p-4, 0x1.eb8p-6, 65504, 0.5}} // as numpy reads them
+	// as numpy reads them
+	halves := [][]float64{{0, 0x1.47cp-5, 0x1.47cp-4, 0x1.47cp-7, 1.5, 0x1p-24},
+		{0x1.47cp-6, 0x1.eb8p-5, 0x1.998p-4, 0x1.eb8p-6, 65504, 0.5}}
 	for file, want := range map[string][][]float64{
 		"numpy-f2":      halves,
 		"numpy-f2-big":  halves,
@@ -87,7 +91,8 @@ func TestNumpy(t *testing.T) {
 
 // TestHalf: what is no number is none, and is refused later.
 func TestHalf(t *testing.T) {
-	for bits, want := range map[uint16]float64{0x0000: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14,
+	for bits, want := range map[uint16]float64{0x0000: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 0x1p-24,
+		0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14,
 		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1)} {
 		if got := half(bits); got != want {
 			t.Errorf("%#04x: %v, want %v", bits, got, want)
@@ -164,7 +169,8 @@ func TestBadFiles(t *testing.T) {
 		{"x.csv", []byte("a\n+Inf\n1\n"), `period 0 of "a" is +Inf`},
 		{"x.csv", []byte("a,a throttled\n1,1\n1,-1\n"), `period 1 of "a" is -1`},
 		{"x.csv", ours.Bytes()[:ours.Len()-1], "cut short"},
-		{"x.csv", ours.Bytes()[:bytes.LastIndexByte(ours.Bytes()[:ours.Len()-1], '\n')+1], "metadata is of 3 periods of 2 containers, the data of 2 of 2"},
+		{"x.csv", ours.Bytes()[:bytes.LastIndexByte(ours.Bytes()[:ours.Len()-1], '\n')+1],
+			"metadata is of 3 periods of 2 containers, the data of 2 of 2"},
 		{"x.csv", []byte("# {\"schema\": \"other/v1\"}\na\n1\n2\n"), `schema "other/v1"`},
 		{"x.csv", []byte("# {}"), "cut short"},
 		{"x.csv", []byte("# {x\na\n1\n2\n"), "metadata: invalid character"},
@@ -179,7 +185,8 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%.60q: error %v, want %q", tt.data, err, tt.want)
 		}
 	}
-	if _, err := Load("testdata/none.npy"); !errors.Is(err, os.ErrNotExist) || strings.Count(err.Error(), "none.npy") != 1 {
+	if _, err := Load("testdata/none.npy"); !errors.Is(err, os.ErrNotExist) ||
+		strings.Count(err.Error(), "none.npy") != 1 {
 		t.Errorf("error %v", err)
 	}
 }
@@ -199,7 +206,8 @@ func TestStrangeMetadata(t *testing.T) {
 	if err := Save(name, recording()); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`{"schema":"plimsoll.trace/v1","samples":4,"containers":[{},{}]}`, "{", `{"schema":"plimsoll.trace/v1","period_ns":100000000,"samples":3,"containers":[{"limit_cpus":-1},{}]}`,
+	for _, text := range []string{`{"schema":"plimsoll.trace/v1","samples":4,"containers":[{},{}]}`, "{",
+		`{"schema":"plimsoll.trace/v1","period_ns":100000000,"samples":3,"containers":[{"limit_cpus":-1},{}]}`,
 		`{"schema":"plimsoll.trace/v1","samples":3,"containers":[{},{}]}`, `{"schema":"plimsoll.trace/v1","period_ns":100000000,"samples":3,"containers":[{"throttled":[1]},{}]}`} {
 		if err := os.WriteFile(name+metaSuffix, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -235,14 +243,16 @@ func TestSaveLeavesNothingBehind(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	few := Trace{Period: 1, Late: 3, Series: []Series{{Name: "a", Used: make([]float64, 10)}, {Name: "b", Used: []float64{6.5}}}}
+	few := Trace{Period: 1, Late: 3, Series: []Series{{Name: "a", Used: make([]float64, 10)},
+		{Name: "b", Used: []float64{6.5}}}}
 	got := few.Warnings()
 	if len(got) != 4 || !strings.Contains(got[0], "10 periods are few") || !strings.Contains(got[1], "3 of 10") ||
 		!strings.Contains(got[2], `"a" did not run`) || !strings.Contains(got[3], `"b" used up to 650 %`) {
 		t.Errorf("%q", got)
 	}
 	above := Trace{Series: []Series{{Name: "a", Limit: math.Inf(1), Used: bytesOf(Few), Throttled: bytesOf(Few)}}}
-	if got := above.Warnings(); len(got) != 1 || !strings.Contains(got[0], `"a" stood throttled in 100.0 % of the periods by a limit that is not in the recording`) {
+	if got := above.Warnings(); len(got) != 1 || !strings.Contains(got[0],
+		`"a" stood throttled in 100.0 % of the periods by a limit that is not in the recording`) {
 		t.Errorf("%q", got)
 	}
 	if got := (Trace{Series: []Series{{Used: bytesOf(Few)}}}).Warnings(); len(got) != 0 {

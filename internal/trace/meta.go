@@ -36,7 +36,8 @@ const unit = "share of the machine's CPUs in one period"
 
 // describe makes the metadata of a recording.
 func describe(t Trace, throttled bool) meta {
-	m := meta{Schema: Schema, Unit: unit, Period: int64(t.Period), Samples: t.Len(), CPUs: t.CPUs, Aligned: t.Aligned, Late: t.Late}
+	m := meta{Schema: Schema, Unit: unit, Period: int64(t.Period), Samples: t.Len(), CPUs: t.CPUs, Aligned: t.Aligned,
+		Late: t.Late}
 	if !t.Started.IsZero() {
 		m.Started = &t.Started
 	}
@@ -68,7 +69,8 @@ func parseMeta(data []byte) (meta, error) {
 // apply puts metadata and arrays together.
 func (m meta) apply(t *Trace) error {
 	if m.Samples != t.Len() || len(m.Containers) != len(t.Series) {
-		return bad("the file was cut short, or the metadata is another's", "the metadata is of %d periods of %d containers, the data of %d of %d",
+		return bad("the file was cut short, or the metadata is another's",
+			"the metadata is of %d periods of %d containers, the data of %d of %d",
 			m.Samples, len(m.Containers), t.Len(), len(t.Series))
 	}
 	t.Period, t.CPUs, t.Aligned, t.Late = time.Duration(m.Period), m.CPUs, m.Aligned, m.Late

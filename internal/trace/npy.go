@@ -15,8 +15,8 @@ import (
 
 // The format is that of numpy/lib/format.py: a magic string, a version, the length of a header, the header as a Python
 // dictionary padded with blanks, the values. The library for it, codeberg.org/sbinet/npyio v0.14, is not for files of
-// others: it panics on a header without a line end, allocates as many bytes as a header claims to have (up to 4 GiB), and
-// does not read format 3.
+// others: it panics on a header without a line end, allocates as many bytes as a header claims to have (up to 4 GiB),
+// and does not read format 3.
 const (
 	npyMagic  = "\x93NUMPY"
 	npyAlign  = 64
@@ -70,7 +70,8 @@ func readNPY(r io.Reader) ([][]float64, error) {
 		return nil, err
 	}
 	if _, err := b.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, bad("is it one array, saved with numpy.save?", "there is more in it than %d x %d values", a.rows, a.columns)
+		return nil, bad("is it one array, saved with numpy.save?", "there is more in it than %d x %d values", a.rows,
+			a.columns)
 	}
 	return columns, nil
 }
@@ -121,7 +122,8 @@ var (
 
 func parseNPY(dict string) (npyArray, error) {
 	var a npyArray
-	kind, order, shape := npyType.FindStringSubmatch(dict), npyOrder.FindStringSubmatch(dict), npyShape.FindStringSubmatch(dict)
+	kind, order, shape := npyType.FindStringSubmatch(dict), npyOrder.FindStringSubmatch(
+		dict), npyShape.FindStringSubmatch(dict)
 	if kind == nil || order == nil || shape == nil {
 		return a, bad(npyAdvice, "its header does not describe an array of numbers: %.80q", dict)
 	}
@@ -159,7 +161,8 @@ func parseShape(text string) (rows, columns int, err error) {
 	case n > MaxSamples || k > MaxSamples || n*k > MaxSamples:
 		return 0, 0, tooMany(n, k)
 	case k > maxColumns || k > n && k > 1 && n > 0:
-		return 0, 0, bad("rows are periods, columns are containers: numpy.save(name, a.T)", "its shape is (%s): %d periods of %d containers", text, n, k)
+		return 0, 0, bad("rows are periods, columns are containers: numpy.save(name, a.T)",
+			"its shape is (%s): %d periods of %d containers", text, n, k)
 	}
 	return int(n), int(k), nil
 }

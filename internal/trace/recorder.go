@@ -28,8 +28,8 @@ type Recorder struct {
 	Now      func() time.Time
 	Wait     func(ctx context.Context, until time.Time) error
 	Progress func(done int) // called after each reading; nil: not called
-	// Edge is an instant at which a period of the container's own limit begins; zero: not known. Periods are recorded from
-	// the next such instant on.
+	// Edge is an instant at which a period of the container's own limit begins; zero: not known. Periods are recorded
+	// from the next such instant on.
 	Edge time.Time
 	// Counters are the kernel's of that container; nil without an Edge. They include a throttle when it has ended on
 	// all CPUs, each of which has to wake up for that: a reading waits for it.
@@ -91,7 +91,8 @@ func (r Recorder) end(ctx context.Context, due time.Time, timer *pulse) (late ti
 }
 
 const (
-	lateAfter = 10  // the part of a period after which a reading counts as late, and the kernel's end of it is waited for no longer
+	// the part of a period after which a reading counts as late, and the kernel's end of it is waited for no longer
+	lateAfter = 10
 	looks     = 200 // so often in a period the end is checked for
 	limitsAt  = 10  // after so many readings limits are read again
 )

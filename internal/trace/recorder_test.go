@@ -24,20 +24,27 @@ func TestGrid(t *testing.T) {
 		at, used []time.Duration // of the readings; the first begins
 		want     []float64
 	}{
-		{"in time", []time.Duration{0, 100 * ms, 200 * ms}, []time.Duration{5 * ms, 15 * ms, 45 * ms}, []float64{10e6, 30e6}},
-		{"late by a tenth", []time.Duration{0, 110 * ms, 200 * ms}, []time.Duration{0, 11 * ms, 20 * ms}, []float64{10e6, 10e6}},
-		{"hardly late", []time.Duration{0, 101 * ms, 200 * ms}, []time.Duration{0, 60 * ms, 60 * ms}, []float64{60e6, 0}},
+		{"in time", []time.Duration{0, 100 * ms, 200 * ms}, []time.Duration{5 * ms, 15 * ms, 45 * ms},
+			[]float64{10e6, 30e6}},
+		{"late by a tenth", []time.Duration{0, 110 * ms, 200 * ms}, []time.Duration{0, 11 * ms, 20 * ms},
+			[]float64{10e6, 10e6}},
+		{"hardly late", []time.Duration{0, 101 * ms, 200 * ms}, []time.Duration{0, 60 * ms, 60 * ms},
+			[]float64{60e6, 0}},
 		{"three at once", []time.Duration{0, 300 * ms}, []time.Duration{0, 60 * ms}, []float64{20e6, 20e6, 20e6}},
-		{"late, then early in the next", []time.Duration{0, 150 * ms, 200 * ms}, []time.Duration{0, 30 * ms, 80 * ms}, []float64{20e6, 60e6}},
+		{"late, then early in the next", []time.Duration{0, 150 * ms, 200 * ms}, []time.Duration{0, 30 * ms, 80 * ms},
+			[]float64{20e6, 60e6}},
 		{"begun late", []time.Duration{1 * ms, 100 * ms}, []time.Duration{7 * ms, 17 * ms}, []float64{10e6}},
-		{"backwards", []time.Duration{0, 100 * ms, 200 * ms, 300 * ms}, []time.Duration{0, 50 * ms, 20 * ms, 70 * ms}, []float64{50e6, 0, 20e6}},
+		{"backwards", []time.Duration{0, 100 * ms, 200 * ms, 300 * ms}, []time.Duration{0, 50 * ms, 20 * ms, 70 * ms},
+			[]float64{50e6, 0, 20e6}},
 	} {
 		g := newGrid(100*ms, tt.at[0], tt.used[0])
 		var got []float64
 		for i := range tt.at[1:] {
 			got = append(got, g.add(tt.at[i+1], tt.used[i+1])...)
 		}
-		if diff := cmp.Diff(tt.want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1 })); diff != "" {
+		if diff := cmp.Diff(tt.want, got, cmp.Comparer(func(a, b float64) bool {
+			return math.Abs(a-b) < 1
+		})); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -83,18 +90,19 @@ func (w *world) recorder(cpus ...float64) Recorder {
 	r := Recorder{Period: 100 * ms, CPUs: 4, Now: func() time.Time { return w.now }, Wait: w.wait}
 	start := w.now
 	for i, rate := range cpus {
-		r.Sources = append(r.Sources, Source{Name: string(rune('a' + i)), Limit: rate, Read: func() (time.Duration, time.Duration, error) {
-			w.reads++
-			w.now = w.now.Add(20 * time.Microsecond)
-			if w.gone > 0 && w.reads >= w.gone {
-				return 0, 0, errors.New("no such group")
-			}
-			used := time.Duration(rate * float64(w.now.Sub(start)))
-			if i == 0 {
-				return used, 0, nil
-			}
-			return used, used / 2, nil
-		}})
+		r.Sources = append(r.Sources, Source{Name: string(rune('a' + i)), Limit: rate,
+			Read: func() (time.Duration, time.Duration, error) {
+				w.reads++
+				w.now = w.now.Add(20 * time.Microsecond)
+				if w.gone > 0 && w.reads >= w.gone {
+					return 0, 0, errors.New("no such group")
+				}
+				used := time.Duration(rate * float64(w.now.Sub(start)))
+				if i == 0 {
+					return used, 0, nil
+				}
+				return used, used / 2, nil
+			}})
 	}
 	return r
 }
@@ -111,8 +119,8 @@ func (w *world) wait(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// TestLimitThatAppears: a limit that was not there when the recording began hides demand all the same, also one that is gone when
-// it ends or that came in its last second.
+// TestLimitThatAppears: a limit that was not there when the recording began hides demand all the same, also one that is
+// gone when it ends or that came in its last second.
 func TestLimitThatAppears(t *testing.T) {
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
@@ -122,13 +130,19 @@ func TestLimitThatAppears(t *testing.T) {
 		want  float64
 		other bool
 	}{
-		"none":                  {func(int) float64 { return inf }, inf, 0, inf, false},
-		"one":                   {func(int) float64 { return 0.5 }, 0.5, 0, 0.5, false},
-		"from the middle":       {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 50] }, inf, 0, 0.2, true},
-		"for two seconds":       {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 50 && n < 70] }, inf, 0, 0.2, true},
-		"in the last period":    {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 99] }, inf, 0, 0.2, true},
-		"just before it ends":   {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 33] }, inf, 35, 0.2, true},
-		"raised from the first": {func(n int) float64 { return map[bool]float64{true: 1.5, false: 0.5}[n >= 50] }, 0.5, 0, 0.5, true},
+		"none": {func(int) float64 { return inf }, inf, 0, inf, false},
+		"one":  {func(int) float64 { return 0.5 }, 0.5, 0, 0.5, false},
+		"from the middle": {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 50] }, inf,
+			0, 0.2, true},
+		"for two seconds": {func(n int) float64 {
+			return map[bool]float64{true: 0.2, false: inf}[n >= 50 && n < 70]
+		}, inf, 0, 0.2, true},
+		"in the last period": {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 99] }, inf,
+			0, 0.2, true},
+		"just before it ends": {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 33] }, inf,
+			35, 0.2, true},
+		"raised from the first": {func(n int) float64 { return map[bool]float64{true: 1.5, false: 0.5}[n >= 50] }, 0.5,
+			0, 0.5, true},
 	} {
 		w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: never, stop: c.stop}
 		begun := w.now
@@ -142,7 +156,8 @@ func TestLimitThatAppears(t *testing.T) {
 		if s := got.Series[0]; s.Limit != c.want || s.LimitChanged != c.other {
 			t.Errorf("%s: limit %v, changed %v; want %v, %v", name, s.Limit, s.LimitChanged, c.want, c.other)
 		}
-		if warned := strings.Contains(strings.Join(got.Warnings(), "\n"), `the limit of "a" changed while it was recorded`); warned != c.other {
+		if warned := strings.Contains(strings.Join(got.Warnings(), "\n"),
+			`the limit of "a" changed while it was recorded`); warned != c.other {
 			t.Errorf("%s: warnings %q", name, got.Warnings())
 		}
 		for _, file := range []string{"x.npy", "x.csv"} {
@@ -150,7 +165,8 @@ func TestLimitThatAppears(t *testing.T) {
 			if err := Save(file, got); err != nil {
 				t.Fatal(err)
 			}
-			if back, err := Load(file); err != nil || back.Series[0].LimitChanged != c.other || back.Series[0].Limit != c.want {
+			if back, err := Load(file); err != nil || back.Series[0].LimitChanged != c.other ||
+				back.Series[0].Limit != c.want {
 				t.Errorf("%s: read back as %+v, %v", name, back.Series, err)
 			}
 		}
@@ -176,7 +192,8 @@ func TestRecorder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Late != 1+5 || got.Len() != 100 || got.CPUs != 4 || got.Started != time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) || progress != 100 || got.Check() != nil {
+	if got.Late != 1+5 || got.Len() != 100 || got.CPUs != 4 ||
+		got.Started != time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) || progress != 100 || got.Check() != nil {
 		t.Errorf("%d late of %d, begun %s, progress %d: %v", got.Late, got.Len(), got.Started, progress, got.Check())
 	}
 	if elapsed := w.now.Sub(got.Started); elapsed > 10*time.Second+5*ms {
@@ -189,7 +206,8 @@ func TestRecorder(t *testing.T) {
 			}
 		}
 	}
-	if a, b := got.Series[0], got.Series[1]; a.Throttled != nil || len(b.Throttled) != 100 || math.Abs(b.Throttled[50]-0.25) > 0.001 || b.Limit != 2 {
+	if a, b := got.Series[0], got.Series[1]; a.Throttled != nil || len(b.Throttled) != 100 ||
+		math.Abs(b.Throttled[50]-0.25) > 0.001 || b.Limit != 2 {
 		t.Errorf("throttled: %v, %v", a.Throttled, b.Throttled)
 	}
 }
@@ -226,7 +244,8 @@ func TestRecorderStops(t *testing.T) {
 	}
 	w = &world{late: never, gone: 42} // 2 to begin, 2 a period: the second of the 20th
 	got, err = w.recorder(1, 2).Run(context.Background(), 100)
-	if err == nil || len(got.Series[0].Used) != 19 || len(got.Series[1].Used) != 19 || err.Error() != "b: no such group" {
+	if err == nil || len(got.Series[0].Used) != 19 || len(got.Series[1].Used) != 19 ||
+		err.Error() != "b: no such group" {
 		t.Errorf("%d and %d periods, %v", len(got.Series[0].Used), len(got.Series[1].Used), err)
 	}
 	w = &world{late: never, gone: 1}
@@ -242,7 +261,8 @@ func TestSleep(t *testing.T) {
 	}
 	cancel()
 	begin := time.Now()
-	if err := Sleep(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.Canceled) || time.Since(begin) > time.Minute {
+	if err := Sleep(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.Canceled) ||
+		time.Since(begin) > time.Minute {
 		t.Errorf("%v after %s", err, time.Since(begin))
 	}
 }
@@ -268,7 +288,8 @@ func TestRecorderWaitsForTheKernel(t *testing.T) {
 			}
 		}
 		c.Periods, c.Throttled, c.ThrottledTime = ended, ended, time.Duration(stood)*90*ms
-		c.Usage = time.Duration(stood)*10*ms + min(10*ms, max(0, at-time.Duration(stood)*100*ms-time.Duration(stood%3)*4*ms))
+		c.Usage = time.Duration(stood)*10*ms + min(10*ms,
+			max(0, at-time.Duration(stood)*100*ms-time.Duration(stood%3)*4*ms))
 		return c, nil
 	}
 	r := w.recorder()

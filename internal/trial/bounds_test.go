@@ -19,7 +19,8 @@ func bound(cpus float64) strategy.Bound { return strategy.Bound{Set: true, CPUs:
 // scopes are the bounds that count for a group, by name.
 func scopes(g Group, e strategy.ExtraCores) map[string]float64 {
 	all := map[string]float64{}
-	for name, b := range map[string]strategy.Bound{"pod " + cmp.Or(g.Pod, g.Path): e.PerPod, "namespace " + g.Tenant: e.PerNamespace, "node": e.PerNode} {
+	for name, b := range map[string]strategy.Bound{"pod " + cmp.Or(g.Pod, g.Path): e.PerPod,
+		"namespace " + g.Tenant: e.PerNamespace, "node": e.PerNode} {
 		if b.Set && name != "namespace " {
 			all[name] = b.CPUs
 		}
@@ -35,7 +36,9 @@ type step struct {
 
 // highest is the largest sum of steps at a time. Of periods that touch, one ends before the other begins.
 func highest(steps []step) (most float64, at time.Time) {
-	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.above, b.above)) })
+	slices.SortStableFunc(steps, func(a, b step) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.above, b.above))
+	})
 	sum := 0.0
 	for _, s := range steps {
 		if sum += s.above; sum > most {
@@ -53,7 +56,8 @@ func handed(w *World, g Group) (steps []step) {
 	rate := func(d time.Duration) float64 { return d.Seconds() / g.Period.Seconds() }
 	for _, p := range w.Kernel.Periods(g.Path) {
 		for ; next < len(writes) && writes[next].At.Before(p.From); next++ {
-			if _, err := fmt.Sscan(writes[next].Data, &micros); err == nil && !strings.Contains(writes[next].Name, "burst") {
+			if _, err := fmt.Sscan(writes[next].Data, &micros); err == nil &&
+				!strings.Contains(writes[next].Name, "burst") {
 				quota = time.Duration(micros) * time.Microsecond
 			}
 		}
@@ -96,7 +100,8 @@ func checkBounds(t *testing.T, w *World) (part float64) {
 	for name, most := range bounds {
 		got, at := highest(steps[name])
 		if got > most+0.01 {
-			t.Errorf("%s: %.3f CPUs above limits %v after the begin, the bound is %v", name, got, at.Sub(w.start()), most)
+			t.Errorf("%s: %.3f CPUs above limits %v after the begin, the bound is %v", name, got, at.Sub(w.start()),
+				most)
 		}
 		part = max(part, got/most)
 	}
@@ -115,7 +120,8 @@ func checkRaises(t *testing.T, w *World) {
 	}
 	for name, most := range bounds {
 		if sums[name] > most+1e-6 {
-			t.Fatalf("%s: raises of %.4f CPUs %v after the begin, the bound is %v", name, sums[name], w.Kernel.Now().Sub(w.start()), most)
+			t.Fatalf("%s: raises of %.4f CPUs %v after the begin, the bound is %v", name, sums[name],
+				w.Kernel.Now().Sub(w.start()), most)
 		}
 	}
 }
@@ -148,7 +154,9 @@ func TestBoundsOnManyMachines(t *testing.T) {
 			}
 			return bound(low * (0.2 + rng.Float64()))
 		}
-		s := Scenario{Kernel: mainline(16, seed), Threshold: 100, Groups: manyHogs(rng, strategy.CFSQuotaBurstOnly, strategy.CFSQuotaBurstOnly, strategy.Auto), Events: seed/2%2 == 1, Ahead: seed/4%2 == 1,
+		s := Scenario{Kernel: mainline(16, seed), Threshold: 100,
+			Groups: manyHogs(rng, strategy.CFSQuotaBurstOnly, strategy.CFSQuotaBurstOnly, strategy.Auto),
+			Events: seed/2%2 == 1, Ahead: seed/4%2 == 1,
 			Extra: strategy.ExtraCores{PerPod: pick(0.8), PerNamespace: pick(1), PerNode: pick(1)}}
 		w := mustNew(t, s)
 		w.Run(15*time.Second, func(agent.Turn) { checkRaises(t, w); checkPods(t, w) })
@@ -175,8 +183,9 @@ func boundIsUsed(t *testing.T, events bool) {
 		least = 0.6
 	}
 	hog := func(name string, at time.Duration) Group {
-		return Group{Path: "/kube/" + name + "/c", Pod: "/kube/" + name, Tenant: name, Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
-			Load: sim.Script(2, sim.Job{At: at, Cost: sim.Forever}, sim.Job{At: at, Cost: sim.Forever})}
+		return Group{Path: "/kube/" + name + "/c", Pod: "/kube/" + name, Tenant: name, Quota: 50 * ms, Period: 100 * ms,
+			Strategy: with(strategy.CFSQuotaBurstOnly),
+			Load:     sim.Script(2, sim.Job{At: at, Cost: sim.Forever}, sim.Job{At: at, Cost: sim.Forever})}
 	}
 	for _, c := range []struct {
 		name   string
@@ -185,11 +194,14 @@ func boundIsUsed(t *testing.T, events bool) {
 		want   []float64 // CPUs above the limit, each
 	}{
 		{"one", strategy.ExtraCores{PerPod: bound(0.6)}, []Group{hog("a", 0)}, []float64{0.6}},
-		{"two, and the second comes late", strategy.ExtraCores{PerNode: bound(0.8)}, []Group{hog("a", 0), hog("b", 10*time.Second)}, []float64{0.4, 0.4}},
-		{"each its own bound", strategy.ExtraCores{PerNamespace: bound(0.5)}, []Group{hog("a", 0), hog("b", 0)}, []float64{0.5, 0.5}},
+		{"two, and the second comes late", strategy.ExtraCores{PerNode: bound(0.8)},
+			[]Group{hog("a", 0), hog("b", 10*time.Second)}, []float64{0.4, 0.4}},
+		{"each its own bound", strategy.ExtraCores{PerNamespace: bound(0.5)}, []Group{hog("a", 0), hog("b", 0)},
+			[]float64{0.5, 0.5}},
 		{"none", strategy.ExtraCores{PerNode: bound(0)}, []Group{hog("a", 0)}, []float64{0}},
 	} {
-		w := mustNew(t, Scenario{Kernel: mainline(8, 3), Threshold: 100, Groups: c.groups, Events: events, Extra: c.extra})
+		w := mustNew(t, Scenario{Kernel: mainline(8, 3), Threshold: 100, Groups: c.groups, Events: events,
+			Extra: c.extra})
 		w.Run(20*time.Second, nil)
 		before := make([]time.Duration, len(c.groups))
 		for i, g := range c.groups {
@@ -210,7 +222,8 @@ func boundIsUsed(t *testing.T, events bool) {
 func TestABoundThatIsLowered(t *testing.T) {
 	var groups []Group
 	for i := range 4 {
-		groups = append(groups, Group{Path: fmt.Sprintf("/lab/c%d", i), Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)})
+		groups = append(groups, Group{Path: fmt.Sprintf("/lab/c%d", i), Quota: 50 * ms, Period: 100 * ms,
+			Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)})
 	}
 	w := mustNew(t, Scenario{Kernel: mainline(8, 3), Threshold: 100, Groups: groups, Events: true})
 	w.Run(5*time.Second, nil)
@@ -219,7 +232,8 @@ func TestABoundThatIsLowered(t *testing.T) {
 	}
 	for _, cpus := range []float64{3.4, 1, 0} {
 		w.scene.Extra = strategy.ExtraCores{PerNode: bound(cpus)}
-		w.Agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Extra: w.scene.Extra}, nil)
+		w.Agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100},
+			Extra: w.scene.Extra}, nil)
 		w.Run(3*time.Second, nil)
 		checkRaises(t, w)
 	}

@@ -17,8 +17,8 @@ import (
 
 // The record of decisions: what the agent writes on the random machines of TestManySeeds. A change of the code
 // that must change no decision can show that it does not. Each line of testdata/decisions.txt has a seed, the number of
-// writes, and a digest of them: for each file the times and the values, in order. Texts, and the order between files, are
-// not in it. DIR gets a file for each seed, to be compared with that of another commit.
+// writes, and a digest of them: for each file the times and the values, in order. Texts, and the order between files,
+// are not in it. DIR gets a file for each seed, to be compared with that of another commit.
 //
 //	UPDATE_GOLDEN=1 go test ./internal/trial -run TestManySeeds  # writes the record anew
 //	go test ./internal/trial -run TestManySeeds -decisions DIR                # writes out all writes
@@ -64,7 +64,9 @@ func (r *record) compare(t *testing.T, seed uint64, w *World) {
 		}
 	}
 	if !golden.Updating() && seed < uint64(len(r.wanted)) && r.wanted[seed] != line {
-		t.Errorf("other decisions: %s, on record: %s; hint: write them out with -decisions, here and at the last commit", line, r.wanted[seed])
+		t.Errorf(
+			"other decisions: %s, on record: %s; hint: write them out with -decisions, here and at the last commit",
+			line, r.wanted[seed])
 	}
 }
 

@@ -17,15 +17,19 @@ import (
 func TestRefillsWithoutEffect(t *testing.T) {
 	for name, ahead := range map[string]bool{"begun": false, "foreseen": true} {
 		t.Run(name, func(t *testing.T) {
-			g := Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Periodic(5*time.Second, sim.Fixed(300*ms), 2)}
-			w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 80, Events: true, Ahead: ahead, Groups: []Group{g}})
+			g := Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+				Load: sim.Periodic(5*time.Second, sim.Fixed(300*ms), 2)}
+			w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 80, Events: true, Ahead: ahead,
+				Groups: []Group{g}})
 			w.Kernel.Ignores = true
 			w.Run(30*time.Second, nil)
 			c, e := w.Agent.Status().Containers[0], w.Agent.Status().Events
-			if c.Totals.Ineffective != 3 || e.Ineffective != 3 || c.Totals.Refills+e.Refills+c.Totals.Unneeded != 0 || c.Totals.WallSaved != 0 || c.RefillsOff == nil {
+			if c.Totals.Ineffective != 3 || e.Ineffective != 3 || c.Totals.Refills+e.Refills+c.Totals.Unneeded != 0 ||
+				c.Totals.WallSaved != 0 || c.RefillsOff == nil {
 				t.Fatalf("%+v, %+v", c, e)
 			}
-			if problems := strings.Join(w.Agent.Status().Problems, "\n"); !strings.Contains(problems, "refills have no effect") {
+			if problems := strings.Join(w.Agent.Status().Problems, "\n"); !strings.Contains(problems,
+				"refills have no effect") {
 				t.Errorf("problems %q", problems)
 			}
 			tried := func() int64 { return w.Agent.Status().Writes.Decisions[string(policy.KindRefill)] }
@@ -48,7 +52,8 @@ func TestRefillsWithoutEffect(t *testing.T) {
 			w.Kernel.Ignores = false
 			w.Run(3*time.Minute, nil)
 			s := w.Agent.Status()
-			if c := s.Containers[0]; c.Totals.Ineffective != 4 || c.Totals.Refills < 5 || c.RefillsOff != nil || c.Totals.WallSaved == 0 || len(s.Problems) != 0 {
+			if c := s.Containers[0]; c.Totals.Ineffective != 4 || c.Totals.Refills < 5 || c.RefillsOff != nil ||
+				c.Totals.WallSaved == 0 || len(s.Problems) != 0 {
 				t.Errorf("the kernel refills again: %+v; problems %q", c, s.Problems)
 			}
 			raises = s.Containers[0].Totals.Raises
@@ -66,16 +71,21 @@ func TestEffectsAreSeen(t *testing.T) {
 	var sum report.Events
 	for seed := range uint64(20) {
 		var groups []Group
-		for i, load := range []sim.Load{sim.Poisson(6, sim.Exponential(50*ms), 4), sim.Periodic(700*ms, sim.Fixed(120*ms), 2), sim.OnOff(2*time.Second, 5*time.Second, 2)} {
-			groups = append(groups, Group{Path: "/lab/" + string(rune('a'+i)), Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: load})
+		for i, load := range []sim.Load{sim.Poisson(6, sim.Exponential(50*ms), 4),
+			sim.Periodic(700*ms, sim.Fixed(120*ms), 2), sim.OnOff(2*time.Second, 5*time.Second, 2)} {
+			groups = append(groups, Group{Path: "/lab/" + string(rune('a'+i)), Quota: 50 * ms, Period: 100 * ms,
+				Strategy: with(strategy.Auto), Load: load})
 		}
-		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 80, Events: true, Ahead: seed%4 > 1, Groups: groups})
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 80, Events: true, Ahead: seed%4 > 1,
+			Groups: groups})
 		w.Run(time.Minute, nil)
 		s := w.Agent.Status()
 		tried := s.Writes.Decisions[string(policy.KindRefill)]
 		e := s.Events
-		if pending := tried - e.Refills - e.Unneeded - e.Ineffective; e.Ineffective != 0 || pending < 0 || pending > int64(len(groups)) {
-			t.Errorf("seed %d: %d refills, of which %d had effect, %d were not needed, %d had none", seed, tried, e.Refills, e.Unneeded, e.Ineffective)
+		if pending := tried - e.Refills - e.Unneeded - e.Ineffective; e.Ineffective != 0 || pending < 0 ||
+			pending > int64(len(groups)) {
+			t.Errorf("seed %d: %d refills, of which %d had effect, %d were not needed, %d had none", seed, tried,
+				e.Refills, e.Unneeded, e.Ineffective)
 		}
 		sum.Refills, sum.Unneeded = sum.Refills+e.Refills, sum.Unneeded+e.Unneeded
 	}
@@ -90,8 +100,9 @@ func TestEffectsAreSeen(t *testing.T) {
 func TestNoRefillHasEffect(t *testing.T) {
 	var groups []Group
 	for i := range 5 { // throttled in one period, in turns
-		groups = append(groups, Group{Path: "/lab/" + string(rune('a'+i)), Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
-			Load: sim.Periodic(time.Duration(7+i)*time.Second, sim.Fixed(80*ms), 2)})
+		groups = append(groups, Group{Path: "/lab/" + string(rune('a'+i)), Quota: 50 * ms, Period: 100 * ms,
+			Strategy: with(strategy.CFSQuotaBurstOnly),
+			Load:     sim.Periodic(time.Duration(7+i)*time.Second, sim.Fixed(80*ms), 2)})
 	}
 	w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 80, Events: true, Groups: groups})
 	w.Kernel.Ignores = true
@@ -100,7 +111,8 @@ func TestNoRefillHasEffect(t *testing.T) {
 	if s.Events.RefillsOff == nil || s.Events.Ineffective != 3 || s.Events.Refills != 0 {
 		t.Fatalf("%+v", s.Events)
 	}
-	if problems := strings.Join(s.Problems, "\n"); problems == "" || strings.Count(problems, "refills have no effect on this node") != 1 {
+	if problems := strings.Join(s.Problems, "\n"); problems == "" ||
+		strings.Count(problems, "refills have no effect on this node") != 1 {
 		t.Errorf("problems %q", problems)
 	}
 	for _, c := range s.Containers {

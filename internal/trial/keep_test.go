@@ -18,8 +18,8 @@ func ends() map[string]func(*World) error {
 	}
 }
 
-// TestSpellsGoOn: the spells of an agent add to those of the one before, of the container and of the node, and the coins are
-// those that would have been tossed without a restart. A spell that is on is aborted.
+// TestSpellsGoOn: the spells of an agent add to those of the one before, of the container and of the node, and the
+// coins are those that would have been tossed without a restart. A spell that is on is aborted.
 func TestSpellsGoOn(t *testing.T) {
 	for name, end := range ends() {
 		g := sampled("/lab/web", 0.3, jobs())
@@ -35,7 +35,8 @@ func TestSpellsGoOn(t *testing.T) {
 			r := receiptOf(t, w, g.Path)
 			all := w.Agent.Status().Receipts
 			spells := r.Treated + r.Withheld
-			if n := spells - before.Treated - before.Withheld; n < 96 || n > 102 || !r.Since.Equal(before.Since) || !all.Since.Equal(before.Since) ||
+			if n := spells - before.Treated - before.Withheld; n < 96 || n > 102 || !r.Since.Equal(before.Since) ||
+				!all.Since.Equal(before.Since) ||
 				all.Treated != r.Treated || all.Withheld != r.Withheld {
 				t.Errorf("%s: %d more spells of about 100; before %+v, after %+v, node %+v", name, n, before, r, all)
 			}
@@ -49,17 +50,19 @@ func TestSpellsGoOn(t *testing.T) {
 			}
 		}
 		if d := withheld - before.Withheld; d < 0 || d > before.Aborted || before.Aborted > 4 {
-			t.Errorf("%s: %d spells withheld, %d by the coins; %d aborted", name, before.Withheld, withheld, before.Aborted)
+			t.Errorf("%s: %d spells withheld, %d by the coins; %d aborted", name, before.Withheld, withheld,
+				before.Aborted)
 		}
 	}
 }
 
-// TestWithdrawnIsNotRefilledAfterRestart: an agent does not refill what the one before has withdrawn refills from, and says
-// so, until a person says otherwise.
+// TestWithdrawnIsNotRefilledAfterRestart: an agent does not refill what the one before has withdrawn refills from, and
+// says so, until a person says otherwise.
 func TestWithdrawnIsNotRefilledAfterRestart(t *testing.T) {
 	for name, end := range ends() {
 		g := sampled("/lab/web", 0.3, jobs())
-		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Counts: true, Harm: 700 * ms, Groups: []Group{g}})
+		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Counts: true, Harm: 700 * ms,
+			Groups: []Group{g}})
 		w.Run(30*time.Minute, nil)
 		before := receiptOf(t, w, g.Path)
 		if !before.Harm {
@@ -75,7 +78,8 @@ func TestWithdrawnIsNotRefilledAfterRestart(t *testing.T) {
 			if n := len(w.Kernel.Writes()) - writes; n != 0 || !strings.Contains(s.Containers[0].Why, "withdrawn") {
 				t.Errorf("%s: %d writes after the restart; %q", name, n, s.Containers[0].Why)
 			}
-			if r := receiptOf(t, w, g.Path); r.Verdict != before.Verdict || !r.Harm || r.Saved != before.Saved || s.Receipts.Withdrawn != 1 {
+			if r := receiptOf(t, w, g.Path); r.Verdict != before.Verdict || !r.Harm || r.Saved != before.Saved ||
+				s.Receipts.Withdrawn != 1 {
 				t.Errorf("%s: %+v, before the restart %+v", name, r, before)
 			}
 			if !strings.Contains(strings.Join(s.Problems, "\n"), "/lab/web: refills are withdrawn") {

@@ -17,7 +17,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// declare says what the limit of a container is, and what it is about to be; of a pod the sum. Then nothing of it is paused.
+// declare says what the limit of a container is, and what it is about to be; of a pod the sum.
+// Then nothing of it is paused.
 func (w *World) declare(path string, is, next time.Duration) {
 	of := func(quota time.Duration) cpu.Bandwidth { return cpu.Bandwidth{Quota: quota, Period: 100 * ms} }
 	pods := append([]workload.Pod{}, w.place.pods...)
@@ -75,8 +76,9 @@ func TestResizeAtEveryState(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 11))
 			k := mainline(4, seed)
 			k.Version = version
-			a := Group{Path: "/kube/pod/a", Pod: "/kube/pod", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.Auto),
-				Load: sim.OnOff(2*time.Second, 5*time.Second, 2)}
+			a := Group{Path: "/kube/pod/a", Pod: "/kube/pod", Quota: 50 * ms, Period: 100 * ms,
+				Strategy: with(strategy.Auto),
+				Load:     sim.OnOff(2*time.Second, 5*time.Second, 2)}
 			if n%4 < 2 { // which needs no more than the burst
 				a.Load = sim.Periodic(time.Second, sim.Fixed(10*ms), 1)
 			}
@@ -96,7 +98,8 @@ func TestResizeAtEveryState(t *testing.T) {
 			}
 			late := time.Duration(rng.IntN(1500)) * time.Millisecond
 			final := to
-			how := []string{"writes, then declares", "declares, then writes", "announces", "announces, and gives up"}[rng.IntN(4)]
+			how := []string{"writes, then declares", "declares, then writes", "announces",
+				"announces, and gives up"}[rng.IntN(4)]
 			switch how {
 			case "writes, then declares":
 				write()
@@ -132,14 +135,15 @@ func TestResizeAtEveryState(t *testing.T) {
 	}
 }
 
-// TestHandOverAtEveryWrite: after each write of the first agent another one takes over. No group is left above its limit,
-// and what both agents have written is restored in the end.
+// TestHandOverAtEveryWrite: after each write of the first agent another one takes over. No group is left above its
+// limit, and what both agents have written is restored in the end.
 func TestHandOverAtEveryWrite(t *testing.T) {
 	for n := range 24 {
 		a, b := service("/kube/pod/a", strategy.Auto), Group{Path: "/lab/hog", Quota: 30 * ms, Period: 100 * ms,
 			Strategy: with(strategy.Auto), Load: sim.OnOff(3*time.Second, 6*time.Second, 2)}
 		a.Pod = "/kube/pod"
-		w := mustNew(t, Scenario{Kernel: mainline(4, uint64(n)), Threshold: 100, Groups: []Group{a, b}, Events: n%2 == 1})
+		w := mustNew(t, Scenario{Kernel: mainline(4, uint64(n)), Threshold: 100, Groups: []Group{a, b},
+			Events: n%2 == 1})
 		before := w.snapshot()
 		from, done := len(w.Kernel.Writes()), false
 		w.Run(20*time.Second, func(agent.Turn) {
@@ -199,11 +203,13 @@ func (f fullFile) Write(data []byte) (int, error) {
 func TestFullDiskBesideAGuard(t *testing.T) {
 	for n := range 20 {
 		seed := uint64(n)
-		hog := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
+		hog := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+			Load: sim.Spin(2)}
 		at := 3 + n%5
 		noise := Group{Path: "/lab/noise", Quota: 390 * ms, Period: 100 * ms, Strategy: with(strategy.None),
 			Load: sim.Script(4, job(at), job(at), job(at), job(at))}
-		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 50, Groups: []Group{hog, noise}, Events: n%2 == 1})
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 50, Groups: []Group{hog, noise},
+			Events: n%2 == 1})
 		disk := &fullDisk{Disk: journal.NewMemory()}
 		w.disk = disk
 		if err := w.Restart(); err != nil {

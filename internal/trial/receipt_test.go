@@ -25,7 +25,8 @@ func bursts() sim.Load { return sim.Poisson(1.5, sim.Exponential(80*ms), 4) }
 // receiptWorld runs a world with counts of the throttles.
 func receiptWorld(t *testing.T, seed uint64, threshold int64, d time.Duration, groups ...Group) *World {
 	t.Helper()
-	w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: threshold, Events: true, Counts: true, Ahead: seed%2 == 1, Groups: groups})
+	w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: threshold, Events: true, Counts: true,
+		Ahead: seed%2 == 1, Groups: groups})
 	w.Run(d, nil)
 	return w
 }
@@ -41,15 +42,16 @@ func receiptOf(t *testing.T, w *World, path string) report.Receipt {
 	return report.Receipt{}
 }
 
-// TestReceiptCoversTheEffect: what the experiment finds is what two runs of the same load differ by, one in which all is
-// refilled and one in which nothing is.
+// TestReceiptCoversTheEffect: what the experiment finds is what two runs of the same load differ by, one in which all
+// is refilled and one in which nothing is.
 func TestReceiptCoversTheEffect(t *testing.T) {
 	const hour = time.Hour // of 1,500 spells
 	missed := 0
 	for seed := range uint64(3) {
 		w := receiptWorld(t, seed, 80, hour, sampled("/lab/web", 0.2, bursts()))
 		r := receiptOf(t, w, "/lab/web")
-		none := receiptWorld(t, seed, 80, hour, Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: bursts()})
+		none := receiptWorld(t, seed, 80, hour, Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms,
+			Strategy: with(strategy.None), Load: bursts()})
 		all := receiptWorld(t, seed, 80, hour, sampled("/lab/web", 0, bursts()))
 		truth := 24 * (none.Kernel.ThrottledWall("/lab/web") - all.Kernel.ThrottledWall("/lab/web")).Seconds()
 		t.Logf("seed %d: %d of %d spells withheld; treated %.4f s, withheld %.4f s; a day %+v, in truth %.1f s; %s",
@@ -74,8 +76,8 @@ const every = 3 * time.Second
 
 func jobs() sim.Load { return sim.Periodic(every, sim.Fixed(220*ms), 1) }
 
-// TestWithheldSpells: in the spells that the hash withholds nothing is written, and in all others the throttles are ended.
-// The same seed withholds the same ones.
+// TestWithheldSpells: in the spells that the hash withholds nothing is written, and in all others the throttles are
+// ended. The same seed withholds the same ones.
 func TestWithheldSpells(t *testing.T) {
 	for _, policy := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
 		g := sampled("/lab/web", 0.3, jobs())
@@ -101,7 +103,8 @@ func TestWithheldSpells(t *testing.T) {
 			}
 			withheld := receipt.Withhold(3, name, uint64(n), 0.3)
 			if withheld && (writes[i] != 0 || lost[i] < 90) || !withheld && (writes[i] == 0 || lost[i] > 20) {
-				t.Errorf("%s: spell %d, withheld: %v: %d writes, throttled for %d ms", policy, n, withheld, writes[i], lost[i])
+				t.Errorf("%s: spell %d, withheld: %v: %d writes, throttled for %d ms", policy, n, withheld, writes[i],
+					lost[i])
 			}
 		}
 	}
@@ -111,10 +114,12 @@ func TestWithheldSpells(t *testing.T) {
 func TestNothingWithheld(t *testing.T) {
 	off := sampled("/lab/web", 0, jobs())
 	w := receiptWorld(t, 2, 80, 10*time.Minute, off)
-	if s := w.Agent.Status(); s.Receipts != nil || s.Containers[0].Receipt != nil || s.Containers[0].Totals.Refills < 150 {
+	if s := w.Agent.Status(); s.Receipts != nil || s.Containers[0].Receipt != nil ||
+		s.Containers[0].Totals.Refills < 150 {
 		t.Errorf("at 0 %%: %+v, %+v", s.Receipts, s.Containers[0])
 	}
-	full := Group{Path: "/lab/full", Quota: 390 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Spin(3)}
+	full := Group{Path: "/lab/full", Quota: 390 * ms, Period: 100 * ms, Strategy: with(strategy.None),
+		Load: sim.Spin(3)}
 	for _, threshold := range []int64{50, 100} {
 		w = receiptWorld(t, 2, threshold, 10*time.Minute, sampled("/lab/web", 0.3, jobs()), full)
 		r := receiptOf(t, w, "/lab/web")
@@ -127,7 +132,8 @@ func TestNothingWithheld(t *testing.T) {
 // TestStartsAreNotWithheld: a container that is in its start is refilled each time, and has no spell; when its start is
 // over, it has.
 func TestStartsAreNotWithheld(t *testing.T) {
-	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Counts: true, Groups: []Group{sampled("/lab/old", 0.5, sim.Load{})}})
+	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Counts: true,
+		Groups: []Group{sampled("/lab/old", 0.5, sim.Load{})}})
 	w.Run(2*time.Second, nil)
 	young := sampled("/lab/young", 0.5, sim.Periodic(time.Second, sim.Fixed(120*ms), 1))
 	young.Strategy.StartupSeconds = 30
@@ -147,7 +153,8 @@ func TestStartsAreNotWithheld(t *testing.T) {
 // another configuration they begin again.
 func TestHarmWithdraws(t *testing.T) {
 	g := sampled("/lab/web", 0.3, jobs())
-	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Counts: true, Harm: 700 * ms, Groups: []Group{g}})
+	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Counts: true, Harm: 700 * ms,
+		Groups: []Group{g}})
 	w.Run(30*time.Minute, nil)
 	s := w.Agent.Status()
 	r := receiptOf(t, w, g.Path)
@@ -160,7 +167,8 @@ func TestHarmWithdraws(t *testing.T) {
 	}
 	before := len(w.Kernel.Writes())
 	w.Run(5*time.Minute, nil)
-	if n := len(w.Kernel.Writes()) - before; n != 0 || !strings.Contains(w.Agent.Status().Containers[0].Why, "withdrawn") {
+	if n := len(w.Kernel.Writes()) - before; n != 0 ||
+		!strings.Contains(w.Agent.Status().Containers[0].Why, "withdrawn") {
 		t.Errorf("withdrawn, and %d writes; %q", n, w.Agent.Status().Containers[0].Why)
 	}
 	w.place.pods[0].Containers[0].Strategy.Receipts = 0
@@ -176,7 +184,8 @@ func TestNothingToWithhold(t *testing.T) {
 	for seed := range uint64(2) {
 		g := sampled("/lab/web", 0.3, bursts())
 		g.Strategy.CFSQuotaBurstPercent = 100
-		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 80, Events: true, Counts: true, Groups: []Group{g}})
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 80, Events: true, Counts: true,
+			Groups: []Group{g}})
 		w.Run(20*time.Minute, nil)
 		if r := receiptOf(t, w, g.Path); r.Treated+r.Withheld != 0 {
 			t.Errorf("nothing could be handed out, and there are spells: %+v", r)
@@ -197,8 +206,9 @@ func (w *World) Add(t *testing.T, g Group) {
 	w.Kernel.SetLoad(g.Path, g.Load)
 }
 
-// TestWithheldRaises: where throttles are polled for, the raise is withheld in place of refills. A raise is given back when
-// its spell is over: in the second half of a job's time, after it is done, the limit stands in both kinds of spells.
+// TestWithheldRaises: where throttles are polled for, the raise is withheld in place of refills. A raise is given back
+// when its spell is over: in the second half of a job's time, after it is done,
+// the limit stands in both kinds of spells.
 func TestWithheldRaises(t *testing.T) {
 	polledAndSubscribed(t, func(t *testing.T, events bool) {
 		const at = 1500 * ms // a job takes 600 ms when nothing is handed out
@@ -221,7 +231,8 @@ func TestWithheldRaises(t *testing.T) {
 		}
 		r := receiptOf(t, w, g.Path)
 		if r.Withheld < 20 || raised < 50 || raised > int(r.Treated)+2 || left > 0 {
-			t.Errorf("%d treated, %d withheld, %d jobs with a raise, %d whose raise stayed", r.Treated, r.Withheld, raised, left)
+			t.Errorf("%d treated, %d withheld, %d jobs with a raise, %d whose raise stayed", r.Treated, r.Withheld,
+				raised, left)
 		}
 	})
 }

@@ -39,15 +39,18 @@ func TestRefillsEndThrottles(t *testing.T) {
 	}
 }
 
-// TestOwnBurstsAreNoLoad: on a small machine a service that bursts uses half of it for a moment. That is no load to be guarded
-// against.
+// TestOwnBurstsAreNoLoad: on a small machine a service that bursts uses half of it for a moment. That is no load to be
+// guarded against.
 func TestOwnBurstsAreNoLoad(t *testing.T) {
 	still := map[strategy.Policy]time.Duration{}
 	for _, p := range []strategy.Policy{strategy.None, strategy.CFSQuotaBurstOnly, strategy.Auto} {
 		for seed := range uint64(10) {
-			g := Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms, Strategy: with(p), Load: sim.Poisson(5.5, sim.Fixed(41*ms), 64)}
-			others := Group{Path: "/lab/others", Quota: 200 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Poisson(120, sim.Fixed(2*ms), 2)}
-			w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 50, Events: true, Ahead: true, Groups: []Group{g, others}})
+			g := Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms, Strategy: with(p),
+				Load: sim.Poisson(5.5, sim.Fixed(41*ms), 64)}
+			others := Group{Path: "/lab/others", Quota: 200 * ms, Period: 100 * ms, Strategy: with(strategy.None),
+				Load: sim.Poisson(120, sim.Fixed(2*ms), 2)}
+			w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 50, Events: true, Ahead: true,
+				Groups: []Group{g, others}})
 			w.Run(3*time.Minute, nil)
 			still[p] += w.Kernel.Throttled(g.Path)
 		}
@@ -58,37 +61,44 @@ func TestOwnBurstsAreNoLoad(t *testing.T) {
 	t.Log(still)
 }
 
-// TestRefillsUntilARaise: on a small machine there is no headroom for a raise and for refills. Until the raise is written the
-// group is refilled all the same.
+// TestRefillsUntilARaise: on a small machine there is no headroom for a raise and for refills. Until the raise is
+// written the group is refilled all the same.
 func TestRefillsUntilARaise(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var jobs []sim.Job
 		for at := 2 * time.Second; at < 58*time.Second; at += 4300*ms + time.Duration(rng.Int64N(int64(500*ms))) {
-			jobs = append(jobs, sim.Job{At: at, Cost: 1070 * ms, Lane: 1}, sim.Job{At: at + 20*ms, Cost: 10 * ms, Lane: 2})
+			jobs = append(jobs, sim.Job{At: at, Cost: 1070 * ms, Lane: 1},
+				sim.Job{At: at + 20*ms, Cost: 10 * ms, Lane: 2})
 		}
-		g := Group{Path: "/lab/batch", Quota: 50 * ms, Period: 100 * ms, Load: sim.Script(2, jobs...), Strategy: with(strategy.Auto)}
-		w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 100, Events: true, Ahead: true, Groups: []Group{g}})
+		g := Group{Path: "/lab/batch", Quota: 50 * ms, Period: 100 * ms, Load: sim.Script(2, jobs...),
+			Strategy: with(strategy.Auto)}
+		w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 100, Events: true, Ahead: true,
+			Groups: []Group{g}})
 		w.Run(60*time.Second, nil)
-		if lost, raises := w.Kernel.ThrottledWall(g.Path), w.Agent.Status().Containers[0].Totals.Raises; lost > 10*ms || raises < 10 {
+		if lost, raises := w.Kernel.ThrottledWall(g.Path), w.Agent.Status().Containers[0].Totals.Raises; lost > 10*ms ||
+			raises < 10 {
 			t.Errorf("seed %d: lost %v, %d raises", seed, lost, raises)
 		}
 	}
 }
 
-// TestRaiseReachesTheCap: a raise is cut to what may be granted in the period in which it is written. As long as it stands,
-// there is no room for refills, and so the rest of it follows.
+// TestRaiseReachesTheCap: a raise is cut to what may be granted in the period in which it is written. As long as it
+// stands, there is no room for refills, and so the rest of it follows.
 func TestRaiseReachesTheCap(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var jobs []sim.Job
 		for at := time.Duration(0); at < 30*time.Second; at += 1300 * ms {
 			for lane := range 2 {
-				jobs = append(jobs, sim.Job{At: at, Cost: 50*ms + time.Duration(rng.Int64N(int64(300*ms))), Lane: lane + 1})
+				jobs = append(jobs, sim.Job{At: at, Cost: 50*ms + time.Duration(rng.Int64N(int64(300*ms))),
+					Lane: lane + 1})
 			}
 		}
-		g := Group{Path: "/lab/jobs", Quota: 50 * ms, Period: 100 * ms, Load: sim.Script(2, jobs...), Strategy: with(strategy.Auto)}
-		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 90, Events: true, Ahead: true, Groups: []Group{g}})
+		g := Group{Path: "/lab/jobs", Quota: 50 * ms, Period: 100 * ms, Load: sim.Script(2, jobs...),
+			Strategy: with(strategy.Auto)}
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 90, Events: true, Ahead: true,
+			Groups: []Group{g}})
 		w.Run(25*time.Second, nil)
 		checkCaps(t, w)
 		if got, least := w.Kernel.Bandwidth(g.Path).Quota, 20*capOf(g)/21; got < least {
@@ -117,7 +127,8 @@ func TestLimitDoesNotMove(t *testing.T) {
 	}
 	refills := w.Agent.Status().Containers[0].Totals.Refills
 	if still = w.Kernel.Throttled(g.Path) - still; refills < 40 || still > 20*ms {
-		t.Errorf("%d refills, throttled for %v: a job of 120 ms that begins every 700 ms throttles at least once", refills, still)
+		t.Errorf("%d refills, throttled for %v: a job of 120 ms that begins every 700 ms throttles at least once",
+			refills, still)
 	}
 }
 
@@ -133,10 +144,12 @@ func TestRefillsAreBounded(t *testing.T) {
 // TestSavedTimeIsNotTheNodesToRefuse: on a full node, a container that has saved time is refilled, as the kernel's own
 // burst would be, and one without a burst is not.
 func TestSavedTimeIsNotTheNodesToRefuse(t *testing.T) {
-	noise := Group{Path: "/lab/noise", Quota: 380 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Spin(4)}
+	noise := Group{Path: "/lab/noise", Quota: 380 * ms, Period: 100 * ms, Strategy: with(strategy.None),
+		Load: sim.Spin(4)}
 	refills := map[strategy.Policy]int64{}
 	for _, p := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
-		g := Group{Path: "/lab/a", Quota: 20 * ms, Period: 100 * ms, Strategy: with(p), Load: sim.Periodic(2*time.Second, sim.Fixed(59*ms), 1)}
+		g := Group{Path: "/lab/a", Quota: 20 * ms, Period: 100 * ms, Strategy: with(p),
+			Load: sim.Periodic(2*time.Second, sim.Fixed(59*ms), 1)}
 		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 50, Events: true, Groups: []Group{g, noise}})
 		w.Run(time.Minute, nil)
 		refills[p] = w.Agent.Status().Containers[0].Totals.Refills
@@ -149,8 +162,10 @@ func TestSavedTimeIsNotTheNodesToRefuse(t *testing.T) {
 // TestLimitTooLow: a limit that throttles in more than half of a minute's periods is called too low.
 func TestLimitTooLow(t *testing.T) {
 	polledAndSubscribed(t, func(t *testing.T, events bool) {
-		hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: sim.Spin(2)}
-		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: events, Groups: []Group{hog, service("/lab/web", strategy.Auto)}})
+		hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto),
+			Load: sim.Spin(2)}
+		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: events,
+			Groups: []Group{hog, service("/lab/web", strategy.Auto)}})
 		w.Run(30*time.Second, nil)
 		for _, c := range w.Agent.Status().Containers {
 			if c.TooLow {

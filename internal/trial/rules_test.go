@@ -19,7 +19,8 @@ import (
 
 // service is a bursty service at 45 % of half a CPU, as in the demo.
 func service(path string, p strategy.Policy) Group {
-	return Group{Path: path, Quota: 50 * ms, Period: 100 * ms, Load: sim.Poisson(5.6, sim.Fixed(40*ms), 8), Strategy: with(p)}
+	return Group{Path: path, Quota: 50 * ms, Period: 100 * ms, Load: sim.Poisson(5.6, sim.Fixed(40*ms), 8),
+		Strategy: with(p)}
 }
 
 // polledAndSubscribed runs a test on a machine whose throttles are polled for, and on one with throttle events.
@@ -48,7 +49,9 @@ func TestSameSeedSameRun(t *testing.T) {
 	if len(first) < 8 {
 		t.Fatalf("%d writes: the run proves nothing", len(first))
 	}
-	if diff := cmp.Diff(first, run(), cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })); diff != "" {
+	if diff := cmp.Diff(first, run(), cmp.Comparer(func(a, b error) bool {
+		return fmt.Sprint(a) == fmt.Sprint(b)
+	})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -62,7 +65,8 @@ func throttledRatio(w *World, path string) float64 {
 // TestPoliciesEndThrottling compares the policies on the same arrivals.
 func TestPoliciesEndThrottling(t *testing.T) {
 	ratio := map[strategy.Policy]float64{}
-	for _, p := range []strategy.Policy{strategy.None, strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly, strategy.Auto} {
+	for _, p := range []strategy.Policy{strategy.None, strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly,
+		strategy.Auto} {
 		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Groups: []Group{service("/lab/web", p)}})
 		w.Run(5*time.Minute, nil)
 		ratio[p] = throttledRatio(w, "/lab/web")
@@ -71,7 +75,8 @@ func TestPoliciesEndThrottling(t *testing.T) {
 	if ratio[strategy.None] < 0.15 {
 		t.Errorf("the load throttles in %.3f of the periods only: it proves nothing", ratio[strategy.None])
 	}
-	for p, most := range map[strategy.Policy]float64{strategy.CPUBurstOnly: 1. / 3, strategy.CFSQuotaBurstOnly: 1. / 3, strategy.Auto: 1. / 5} {
+	for p, most := range map[strategy.Policy]float64{strategy.CPUBurstOnly: 1. / 3, strategy.CFSQuotaBurstOnly: 1. / 3,
+		strategy.Auto: 1. / 5} {
 		if ratio[p] > most*ratio[strategy.None] {
 			t.Errorf("%s: throttled in %.4f of the periods, none: %.4f", p, ratio[p], ratio[strategy.None])
 		}
@@ -83,7 +88,8 @@ func TestRaiseIsGivenBack(t *testing.T) { polledAndSubscribed(t, raiseIsGivenBac
 func raiseIsGivenBack(t *testing.T, events bool) {
 	for seed := range uint64(20) {
 		g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
-			Load: sim.Script(2, sim.Job{Cost: sim.Forever, For: 10 * time.Second}, sim.Job{Cost: sim.Forever, For: 10 * time.Second})}
+			Load: sim.Script(2, sim.Job{Cost: sim.Forever, For: 10 * time.Second},
+				sim.Job{Cost: sim.Forever, For: 10 * time.Second})}
 		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}, Events: events})
 		w.Run(10*time.Second, nil)
 		if w.Kernel.Bandwidth(g.Path).Quota <= g.Quota {
@@ -99,7 +105,8 @@ func raiseIsGivenBack(t *testing.T, events bool) {
 func TestBudgetBoundsTheTimeAboveTheLimit(t *testing.T) { polledAndSubscribed(t, budgetBounds) }
 
 func budgetBounds(t *testing.T, events bool) {
-	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
+	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+		Load: sim.Spin(2)}
 	g.Strategy.CFSQuotaBurstPeriodSeconds = 5
 	w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 100, Groups: []Group{g}, Events: events})
 	w.Run(time.Minute, nil)
@@ -140,7 +147,8 @@ func fiftyAtOnce(t *testing.T, events bool) {
 func TestGuardTakesBack(t *testing.T) { polledAndSubscribed(t, guardTakesBack) }
 
 func guardTakesBack(t *testing.T, events bool) {
-	hog := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
+	hog := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+		Load: sim.Spin(2)}
 	noise := Group{Path: "/lab/noise", Quota: 390 * ms, Period: 100 * ms, Strategy: with(strategy.None),
 		Load: sim.Script(3, job(10), job(10), job(10))}
 	w := mustNew(t, Scenario{Kernel: mainline(4, 3), Threshold: 50, Groups: []Group{hog, noise}, Events: events})
@@ -167,7 +175,8 @@ func job(at int) sim.Job {
 func TestNoneIsPassive(t *testing.T) { polledAndSubscribed(t, noneIsPassive) }
 
 func noneIsPassive(t *testing.T, events bool) {
-	w := mustNew(t, Scenario{Kernel: mainline(2, 1), Threshold: 80, Events: events, Groups: []Group{service("/lab/a", strategy.None)}})
+	w := mustNew(t, Scenario{Kernel: mainline(2, 1), Threshold: 80, Events: events,
+		Groups: []Group{service("/lab/a", strategy.None)}})
 	before := len(w.Kernel.Writes())
 	w.Run(30*time.Second, nil)
 	if n := len(w.Kernel.Writes()) - before; n != 0 {
@@ -182,10 +191,12 @@ func podLimitBelow(t *testing.T, events bool) {
 	for _, version := range []int{1, 2} {
 		k := mainline(4, 6)
 		k.Version = version
-		a := Group{Path: "/kube/pod/a", Pod: "/kube/pod", Quota: 100 * ms, Period: 100 * ms, Load: sim.Spin(1), Strategy: with(strategy.CFSQuotaBurstOnly)}
+		a := Group{Path: "/kube/pod/a", Pod: "/kube/pod", Quota: 100 * ms, Period: 100 * ms, Load: sim.Spin(1),
+			Strategy: with(strategy.CFSQuotaBurstOnly)}
 		b := a
 		b.Path = "/kube/pod/b"
-		w := mustNew(t, Scenario{Kernel: k, Threshold: 100, Groups: []Group{a, b}, Events: events, PodQuota: map[string]time.Duration{"/kube/pod": 120 * ms}})
+		w := mustNew(t, Scenario{Kernel: k, Threshold: 100, Groups: []Group{a, b}, Events: events,
+			PodQuota: map[string]time.Duration{"/kube/pod": 120 * ms}})
 		w.Run(10*time.Second, nil)
 		if got := w.Kernel.Used("/kube/pod").Seconds() / 10; got < 1.6 {
 			t.Errorf("v%d: the pod used %.2f CPUs, its containers want 2, its limit is 1.2", version, got)
@@ -220,7 +231,8 @@ func TestPodFollowsAbsolutely(t *testing.T) {
 func TestUnlimitedPodStaysUnlimited(t *testing.T) {
 	a := service("/kube/pod/a", strategy.Auto)
 	a.Pod = "/kube/pod"
-	w := mustNew(t, Scenario{Kernel: mainline(8, 9), Threshold: 100, Groups: []Group{a}, PodQuota: map[string]time.Duration{"/kube/pod": cpu.Unlimited}})
+	w := mustNew(t, Scenario{Kernel: mainline(8, 9), Threshold: 100, Groups: []Group{a},
+		PodQuota: map[string]time.Duration{"/kube/pod": cpu.Unlimited}})
 	w.Run(30*time.Second, func(agent.Turn) {
 		if b := w.Kernel.Bandwidth("/kube/pod"); b.Limited() || b.Burst != 0 {
 			t.Fatalf("the pod has %+v", b)
@@ -322,7 +334,8 @@ func (w *World) runThroughCrash(t *testing.T, d time.Duration) {
 // TestForeignWriteStays: another program's value is left alone, at run time and at the end; the owner's limit is
 // not foreign.
 func TestForeignWriteStays(t *testing.T) {
-	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
+	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+		Load: sim.Spin(2)}
 	for _, version := range []int{1, 2} {
 		k := mainline(4, 8)
 		k.Version = version
@@ -379,7 +392,8 @@ func TestNoLongerManaged(t *testing.T) {
 // TestResizeWhileThrottled: a limit that changes while the container is throttled is the one that is restored, also
 // when the agent dies in the same turn.
 func TestResizeWhileThrottled(t *testing.T) {
-	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
+	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+		Load: sim.Spin(2)}
 	for seed := range uint64(10) {
 		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}})
 		w.Run(time.Second, nil)

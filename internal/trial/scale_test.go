@@ -11,9 +11,9 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestScaledAtEveryRead: whenever the kernel scales a short period, before the n-th reading of a file of the group since the
-// agent's first write, the group has the owner's share of a CPU in the end, and no value counts as another program's. In
-// every other run the agent dies.
+// TestScaledAtEveryRead: whenever the kernel scales a short period, before the n-th reading of a file of the group
+// since the agent's first write, the group has the owner's share of a CPU in the end, and no value counts as another
+// program's. In every other run the agent dies.
 func TestScaledAtEveryRead(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		for n := range 150 {

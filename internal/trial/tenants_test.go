@@ -24,8 +24,9 @@ type attacked struct {
 // victim is a service in a namespace of its own: a job of 80 ms about every 700 ms, with a limit of half a CPU. It is
 // throttled in each, once without refills, and never has a burst.
 func victim() Group {
-	return Group{Path: "/kube/victim/c", Pod: "/kube/victim", Tenant: "victim", Quota: 50 * ms, Period: 100 * ms, Request: 0.5,
-		Load: sim.Periodic(690*ms, sim.Fixed(80*ms), 2), Strategy: with(strategy.CFSQuotaBurstOnly)}
+	return Group{Path: "/kube/victim/c", Pod: "/kube/victim", Tenant: "victim", Quota: 50 * ms, Period: 100 * ms,
+		Request: 0.5,
+		Load:    sim.Periodic(690*ms, sim.Fixed(80*ms), 2), Strategy: with(strategy.CFSQuotaBurstOnly)}
 }
 
 // attack runs a victim beside attackers for d. each is called after every turn.
@@ -39,7 +40,8 @@ func attack(t *testing.T, s Scenario, d time.Duration, each func(*World)) attack
 			each(w)
 		}
 	})
-	got := attacked{refills: w.refills(victim().Path) - before, throttled: w.Kernel.Throttled(victim().Path) - still, answers: w.answers - answers}
+	got := attacked{refills: w.refills(victim().Path) - before, throttled: w.Kernel.Throttled(victim().Path) - still,
+		answers: w.answers - answers}
 	for _, c := range w.Agent.Status().Containers {
 		if c.Pod != victim().Pod {
 			got.attackers += c.Totals.Refills
@@ -61,7 +63,8 @@ func (w *World) refills(path string) int64 {
 func attackers(n int, of string, g Group) []Group {
 	var groups []Group
 	for i := range n {
-		g.Pod, g.Tenant, g.Period, g.Strategy.Policy = fmt.Sprintf("/kube/a%03d", i), of, 100*ms, strategy.CFSQuotaBurstOnly
+		g.Pod, g.Tenant, g.Period, g.Strategy.Policy = fmt.Sprintf("/kube/a%03d",
+			i), of, 100*ms, strategy.CFSQuotaBurstOnly
 		g.Path = g.Pod + "/c"
 		groups = append(groups, g)
 	}
@@ -85,7 +88,8 @@ func phased(every, cost time.Duration) sim.Load {
 func TestManyThrottledGroupsOfOneTenant(t *testing.T) {
 	g := Group{Quota: 10 * ms, Request: 0.1, Load: phased(300*ms, 14*ms), Strategy: with(strategy.CFSQuotaBurstOnly)}
 	run := func(n int, of string) attacked {
-		return attack(t, Scenario{Kernel: mainline(256, 3), Threshold: 100, Groups: append([]Group{victim()}, attackers(n, of, g)...), Events: true,
+		return attack(t, Scenario{Kernel: mainline(256, 3), Threshold: 100,
+			Groups: append([]Group{victim()}, attackers(n, of, g)...), Events: true,
 			WriteCost: 400 * time.Microsecond}, 10*time.Second, nil)
 	}
 	alone, beside, same := run(0, ""), run(150, "attacker"), run(150, "victim")
@@ -103,13 +107,15 @@ func TestManyThrottledGroupsOfOneTenant(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	g := Group{Quota: 10 * ms, Request: 0.1, Load: sim.Spin(1), Strategy: with(strategy.CFSQuotaBurstOnly)}
 	run := func(n int) attacked {
-		return attack(t, Scenario{Kernel: mainline(32, 3), Threshold: 54, Groups: append([]Group{victim()}, attackers(n, "attacker", g)...), Events: true,
+		return attack(t, Scenario{Kernel: mainline(32, 3), Threshold: 54,
+			Groups: append([]Group{victim()}, attackers(n, "attacker", g)...), Events: true,
 			WriteCost: 400 * time.Microsecond}, 10*time.Second, nil)
 	}
 	alone, beside := run(0), run(150)
 	t.Logf("alone %+v, beside %+v", alone, beside)
 	if most := 5000; beside.answers > most {
-		t.Errorf("woken %d times in 10 s, want %d at most: 150 groups are throttled ten times a second", beside.answers, most)
+		t.Errorf("woken %d times in 10 s, want %d at most: 150 groups are throttled ten times a second", beside.answers,
+			most)
 	}
 	if beside.refills < alone.refills*9/10 {
 		t.Errorf("beside %+v, alone %+v", beside, alone)
@@ -123,7 +129,8 @@ func TestStartsInALoop(t *testing.T) {
 	newcomer.Pod, newcomer.Path, newcomer.Load = "/kube/new", "/kube/new/c", sim.Spin(2)
 	run := func(loop int, of string) (old attacked, used float64) {
 		n, next := 0, time.Time{}
-		scene := Scenario{Kernel: mainline(64, 3), Threshold: 100, Groups: []Group{victim()}, Events: true, WriteCost: 400 * time.Microsecond}
+		scene := Scenario{Kernel: mainline(64, 3), Threshold: 100, Groups: []Group{victim()}, Events: true,
+			WriteCost: 400 * time.Microsecond}
 		old = attack(t, scene, 10*time.Second, func(w *World) {
 			if w.Kernel.Now().Before(next) {
 				return
@@ -139,8 +146,10 @@ func TestStartsInALoop(t *testing.T) {
 				if n > 0 {
 					w.Kernel.RemoveGroup(fmt.Sprintf("/kube/a%d-%d/c", i, n-1))
 				}
-				w.begins(t, Group{Path: fmt.Sprintf("/kube/a%d-%d/c", i, n), Pod: fmt.Sprintf("/kube/a%d-%d", i, n), Tenant: of,
-					Quota: 20 * ms, Period: 100 * ms, Request: 0.2, Load: sim.Spin(1), Strategy: with(strategy.CFSQuotaBurstOnly)})
+				w.begins(t, Group{Path: fmt.Sprintf("/kube/a%d-%d/c", i, n), Pod: fmt.Sprintf("/kube/a%d-%d", i, n),
+					Tenant: of,
+					Quota:  20 * ms, Period: 100 * ms, Request: 0.2, Load: sim.Spin(1), Strategy: with(
+						strategy.CFSQuotaBurstOnly)})
 			}
 			if n++; n > 1 {
 				used = w.Kernel.Used(newcomer.Path).Seconds()
@@ -151,7 +160,8 @@ func TestStartsInALoop(t *testing.T) {
 	alone, start := run(0, "")
 	beside, startBeside := run(40, "attacker")
 	_, startSame := run(40, "victim")
-	t.Logf("alone %+v and %.2f CPU seconds in a start, beside an attacker %+v and %.2f, in one namespace %.2f", alone, start, beside, startBeside, startSame)
+	t.Logf("alone %+v and %.2f CPU seconds in a start, beside an attacker %+v and %.2f, in one namespace %.2f", alone,
+		start, beside, startBeside, startSame)
 	if alone.refills < 10 || beside.refills < alone.refills || beside.throttled > alone.throttled+5*ms {
 		t.Errorf("beside an attacker %+v, alone %+v", beside, alone)
 	}
@@ -183,7 +193,8 @@ func TestRoomIsShared(t *testing.T) {
 	g := Group{Quota: 10 * ms, Request: 0.1, Load: sim.Spin(2), Strategy: with(strategy.CFSQuotaBurstOnly)}
 	g.Strategy.CFSQuotaBurstPercent = 1000
 	run := func(n int, of string) attacked {
-		return attack(t, Scenario{Kernel: mainline(8, 3), Threshold: 50, Groups: append([]Group{victim()}, attackers(n, of, g)...), Events: true},
+		return attack(t, Scenario{Kernel: mainline(8, 3), Threshold: 50,
+			Groups: append([]Group{victim()}, attackers(n, of, g)...), Events: true},
 			20*time.Second, nil)
 	}
 	alone, beside, same := run(0, ""), run(20, "attacker"), run(20, "victim")
@@ -196,19 +207,21 @@ func TestRoomIsShared(t *testing.T) {
 	}
 }
 
-// TestRaisedWhereWritesAreScarce: where a write takes so long that a batch uses up its share of writes in half a second, its
-// events are suppressed. Its quota is raised all the same, so that the batch is done long before 3.3 s have passed, which it
-// takes at its limit.
+// TestRaisedWhereWritesAreScarce: where a write takes so long that a batch uses up its share of writes in half a
+// second, its events are suppressed. Its quota is raised all the same, so that the batch is done long before 3.3 s have
+// passed, which it takes at its limit.
 func TestRaisedWhereWritesAreScarce(t *testing.T) {
 	for seed := range uint64(10) {
 		load := sim.Periodic(4700*ms, sim.Fixed(time.Second), 1)
 		g := Group{Path: "/lab/batch", Quota: 30 * ms, Period: 100 * ms, Load: load, Strategy: with(strategy.Auto)}
-		w := mustNew(t, Scenario{Kernel: mainline(3, seed), Threshold: 100, Groups: []Group{g}, Events: true, Ahead: true,
+		w := mustNew(t, Scenario{Kernel: mainline(3, seed), Threshold: 100, Groups: []Group{g}, Events: true,
+			Ahead:     true,
 			WriteCost: 2500 * time.Microsecond})
 		const batches = 12
 		w.Run(batches*4700*ms, nil)
 		checkCaps(t, w)
-		if lost, raises := w.Kernel.ThrottledWall(g.Path)/batches, w.Agent.Status().Containers[0].Totals.Raises; lost > 600*ms || raises < 8 {
+		lost, raises := w.Kernel.ThrottledWall(g.Path)/batches, w.Agent.Status().Containers[0].Totals.Raises
+		if lost > 600*ms || raises < 8 {
 			t.Errorf("seed %d: each batch lost %v, %d raises", seed, lost, raises)
 		}
 	}

@@ -66,7 +66,8 @@ func TestHogReachesTheCap(t *testing.T) {
 	for _, policy := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
 		for seed := range uint64(20) {
 			g := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Load: sim.Spin(2), Strategy: with(policy)}
-			w, err := New(Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}, Events: seed/2%2 == 1})
+			w, err := New(Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g},
+				Events: seed/2%2 == 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +90,8 @@ func randomGroup(rng *rand.Rand, path, pod string) Group {
 	perSecond := (0.2 + rng.Float64()) * float64(quota) / float64(period) / (quota.Seconds() * 0.8)
 	loads := []sim.Load{sim.Spin(1), sim.Spin(2), sim.Poisson(perSecond, cost, 4), sim.Periodic(700*ms, cost, 2),
 		sim.OnOff(2*time.Second, 5*time.Second, 2)}
-	s := with([]strategy.Policy{strategy.Auto, strategy.Auto, strategy.CFSQuotaBurstOnly, strategy.CPUBurstOnly, strategy.None}[rng.IntN(5)])
+	s := with([]strategy.Policy{strategy.Auto, strategy.Auto, strategy.CFSQuotaBurstOnly, strategy.CPUBurstOnly,
+		strategy.None}[rng.IntN(5)])
 	s.CFSQuotaBurstPercent = []int64{300, 300, 150, 200, 120, 1000}[rng.IntN(6)]
 	if rng.IntN(4) == 0 {
 		s.CFSQuotaBurstPeriodSeconds = int64(rng.IntN(10))
@@ -118,7 +120,8 @@ func TestManySeeds(t *testing.T) {
 			}
 			groups = append(groups, randomGroup(rng, base+"/c"+string(rune('0'+i)), pod))
 		}
-		w, err := New(Scenario{Kernel: mainline(1+rng.IntN(8), seed), Threshold: int64(30 + rng.IntN(71)), Groups: groups,
+		w, err := New(Scenario{Kernel: mainline(1+rng.IntN(8), seed), Threshold: int64(30 + rng.IntN(71)),
+			Groups: groups,
 			Events: seed/2%2 == 1})
 		if err != nil {
 			t.Fatal(err)

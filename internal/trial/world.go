@@ -74,7 +74,8 @@ type World struct {
 
 // New builds the machine, sets its limits and starts its loads and its agent.
 func New(s Scenario) (*World, error) {
-	w := &World{Kernel: sim.New(s.Kernel), scene: s, disk: journal.NewMemory(), rng: rand.New(rand.NewPCG(s.Kernel.Seed, 7))}
+	w := &World{Kernel: sim.New(s.Kernel), scene: s, disk: journal.NewMemory(),
+		rng: rand.New(rand.NewPCG(s.Kernel.Seed, 7))}
 	w.place = &place{wake: make(chan struct{})}
 	for _, g := range s.Groups {
 		w.make(g)
@@ -218,8 +219,9 @@ func (w *World) begin(writer *apply.Writer) error {
 		Pauses: pauses.New(""), Clock: w.now, Log: slog.New(slog.DiscardHandler),
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
 			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
-		Seed:     w.scene.Kernel.Seed,
-		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold}, Extra: w.scene.Extra},
+		Seed: w.scene.Kernel.Seed,
+		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold},
+			Extra: w.scene.Extra},
 	})
 	return w.Agent.ResumeReceipts(kept)
 }

@@ -9,15 +9,16 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// slots is the demo without a machine: its service, at 45 % of half a CPU, on two CPUs of which containers may have half,
-// in slots of 20 s. It returns the agent's decisions, and for how long the service was throttled.
+// slots is the demo without a machine: its service, at 45 % of half a CPU, on two CPUs of which containers may have
+// half, in slots of 20 s. It returns the agent's decisions, and for how long the service was throttled.
 func slots(t *testing.T, p strategy.Policy, n uint64) (decisions map[string]int64, still time.Duration) {
 	t.Helper()
 	decisions = map[string]int64{}
 	for seed := range n {
 		g := service("/lab/web", p)
 		g.Load = sim.Poisson(5.625, sim.Fixed(40*ms), 8)
-		w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 50, Events: true, Ahead: true, Groups: []Group{g}})
+		w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 50, Events: true, Ahead: true,
+			Groups: []Group{g}})
 		w.Run(time.Second, nil) // the burst is set, and the node known
 		before := w.Agent.Status().Writes.Decisions
 		w.Run(20*time.Second, nil)
@@ -30,7 +31,8 @@ func slots(t *testing.T, p strategy.Policy, n uint64) (decisions map[string]int6
 	return decisions, still
 }
 
-// TestBurstFirstLeavesFewWrites: with the kernel's burst a fifth of the writes is enough, and not at the cost of time lost.
+// TestBurstFirstLeavesFewWrites: with the kernel's burst a fifth of the writes is enough,
+// and not at the cost of time lost.
 func TestBurstFirstLeavesFewWrites(t *testing.T) {
 	_, none := slots(t, strategy.None, 20)
 	writes, still := map[strategy.Policy]int64{}, map[strategy.Policy]time.Duration{}

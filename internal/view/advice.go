@@ -10,16 +10,16 @@ import (
 
 // What another burst or limit would have done.
 //
-// Problem: the periods were recorded under a limit. A throttled period shows how long work stood still, and not how much of
-// it there was, so that the demand without the limit is not known.
+// Problem: the periods were recorded under a limit. A throttled period shows how long work stood still, and not how
+// much of it there was, so that the demand without the limit is not known.
 //
-// Approach: two readings bound it, as loadline.Uncensor has it. At least: what was used is what was wanted. At most: while
-// the group stood still it would have gone on, on as many CPUs as it used at most in one period. Each reading is taken
-// through a limit and a burst by Lindley's recursion, period by period in their order, as loadline.History does: V is what
-// is taken from the tokens and what is held back. A period with V above the burst is throttled.
+// Approach: two readings bound it, as loadline.Uncensor has it. At least: what was used is what was wanted. At most:
+// while the group stood still it would have gone on, on as many CPUs as it used at most in one period. Each reading is
+// taken through a limit and a burst by Lindley's recursion, period by period in their order, as loadline.History does:
+// V is what is taken from the tokens and what is held back. A period with V above the burst is throttled.
 //
-// Known limits: a program that could do its work later, or in another order, is not asked. What refills did is not part of
-// an alternative: it is what limit and burst do alone.
+// Known limits: a program that could do its work later, or in another order, is not asked. What refills did is not part
+// of an alternative: it is what limit and burst do alone.
 
 // demand is the mean of both readings, in CPUs.
 func demand(length time.Duration, periods []history.Period) *Demand {
@@ -73,7 +73,8 @@ func advice(row Row, periods []history.Period) []Alternative {
 	for _, times := range []float64{1.25, 1.5, 2, 3} {
 		other := time.Duration(float64(limit) * times)
 		text := "a limit of " + cpus(other, row.Period)
-		list = append(list, Alternative{Text: text, Limit: other}, Alternative{Text: text + ", and as much burst", Limit: other, Burst: other})
+		list = append(list, Alternative{Text: text, Limit: other},
+			Alternative{Text: text + ", and as much burst", Limit: other, Burst: other})
 	}
 	low, high := readings(row.Period, periods)
 	for i := range list {

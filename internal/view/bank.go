@@ -12,12 +12,12 @@ import (
 //
 // Problem: the kernel shows the tokens nowhere.
 //
-// Approach: replay the periods by the kernel's arithmetic, twice: as if nothing had been saved at the begin, and as if the
-// bank had been full. Once both agree, that is what was saved. A throttle, or two periods without use, brings them together.
-// After a period whose burst is not known the replay begins again.
+// Approach: replay the periods by the kernel's arithmetic, twice: as if nothing had been saved at the begin, and as if
+// the bank had been full. Once both agree, that is what was saved. A throttle, or two periods without use, brings them
+// together. After a period whose burst is not known the replay begins again.
 //
-// Known limits: a use is up to the last tick of each CPU, and CPUs keep up to 1 ms each of what they took: the tokens are off
-// by so much.
+// Known limits: a use is up to the last tick of each CPU, and CPUs keep up to 1 ms each of what they took: the tokens
+// are off by so much.
 type bank struct {
 	begun     bool
 	low, high bandwidth.Pool

@@ -10,17 +10,19 @@ import (
 
 // Bursts knows which burst was in force in the periods that have ended. The zero value knows nothing.
 //
-// Problem: tokens are replayed from the periods, and the kernel's record of a period has its quota and not its burst. The
-// burst that is in force now is not that of a quarter of an hour ago.
+// Problem: tokens are replayed from the periods, and the kernel's record of a period has its quota and not its burst.
+// The burst that is in force now is not that of a quarter of an hour ago.
 //
 // Approach: each snapshot says which burst is in force. Where two successive ones say the same, it was in force in all
-// periods between them. Where they differ, it is not known which of them it was, and nor is it before the first snapshot.
+// periods between them. Where they differ, it is not known which of them it was,
+// and nor is it before the first snapshot.
 //
-// Known limits: a burst that another program writes and puts back between two snapshots is not seen. The agent reads idle
-// groups seldom: what another program writes there counts from when it was read.
+// Known limits: a burst that another program writes and puts back between two snapshots is not seen. The agent reads
+// idle groups seldom: what another program writes there counts from when it was read.
 type Bursts struct{ groups map[string]seenBurst }
 
-// seenBurst is what the snapshots have said of a group. It is the same group for as long as the agent counts from one instant.
+// seenBurst is what the snapshots have said of a group. It is the same group for as long as
+// the agent counts from one instant.
 type seenBurst struct {
 	since       time.Time // when the agent began to count
 	before, now int32     // us, of the snapshot before the change, and after it

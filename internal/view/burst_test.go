@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestBurstOfEachPeriod: a period has the burst that both snapshots around it say. Between two that differ, and before the
-// first one, it is not known.
+// TestBurstOfEachPeriod: a period has the burst that both snapshots around it say. Between two that differ, and before
+// the first one, it is not known.
 func TestBurstOfEachPeriod(t *testing.T) {
 	const unknown = history.UnknownBurst
 	with := func(burst time.Duration, since time.Duration) report.Container {
@@ -26,10 +26,14 @@ func TestBurstOfEachPeriod(t *testing.T) {
 	}{
 		{0, with(0, 0), []time.Duration{-100 * ms, 0}, []int32{unknown, 0}},
 		{time.Second, with(0, 0), []time.Duration{100 * ms, 900 * ms}, []int32{0, 0}},
-		{2 * time.Second, with(50*ms, 0), []time.Duration{950 * ms, time.Second, 1500 * ms, 2 * time.Second}, []int32{0, 0, unknown, 50_000}},
-		{3 * time.Second, with(50*ms, 0), []time.Duration{1900 * ms, 2100 * ms, 2900 * ms}, []int32{unknown, 50_000, 50_000}},
+		{2 * time.Second, with(50*ms, 0), []time.Duration{950 * ms, time.Second, 1500 * ms, 2 * time.Second},
+			[]int32{0, 0, unknown, 50_000}},
+		{3 * time.Second, with(50*ms, 0), []time.Duration{1900 * ms, 2100 * ms, 2900 * ms},
+			[]int32{unknown, 50_000, 50_000}},
 		{4 * time.Second, with(20*ms, 0), []time.Duration{2950 * ms, 3500 * ms}, []int32{50_000, unknown}},
-		{5 * time.Second, with(20*ms, 5*time.Second), []time.Duration{4500 * ms, 5 * time.Second}, []int32{unknown, 20_000}}, // another group of the same path
+		// another group of the same path
+		{5 * time.Second, with(20*ms, 5*time.Second), []time.Duration{4500 * ms, 5 * time.Second},
+			[]int32{unknown, 20_000}},
 	} {
 		list := make([]history.Period, len(turn.ends))
 		for i, end := range turn.ends {

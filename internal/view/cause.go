@@ -13,11 +13,12 @@ import (
 
 // Why time was lost.
 //
-// Problem: what is lost is summed over a minute, and what keeps the agent from ending a throttle (the node's state, a pause, a
-// budget) changes from one second to the next. The state of now is not the cause of what was lost a minute ago.
+// Problem: what is lost is summed over a minute, and what keeps the agent from ending a throttle (the node's state, a
+// pause, a budget) changes from one second to the next. The state of now is not the cause
+// of what was lost a minute ago.
 //
-// Approach: what each snapshot finds lost has the cause of that snapshot. The cause of a minute is that of the largest part of
-// its loss, and the words say until when time was lost.
+// Approach: what each snapshot finds lost has the cause of that snapshot. The cause of a minute is that of the largest
+// part of its loss, and the words say until when time was lost.
 //
 // Known limits: a cause that lasts for less than the second between two snapshots is not seen.
 
@@ -41,8 +42,9 @@ const (
 	RefillsOff Cause = "refills-off" // refills had no effect here
 )
 
-// causeOf says why a container stands still although an agent is there: the first thing that keeps the agent from ending
-// its throttles. It comes from fields that the agent sets, and from no text. lost is what this snapshot has found.
+// causeOf says why a container stands still although an agent is there: the first thing that keeps the agent from
+// ending its throttles. It comes from fields that the agent sets, and from no text.
+// lost is what this snapshot has found.
 func causeOf(s *report.Status, c *report.Container, lost sums) Cause {
 	switch {
 	case s.Mode == report.Held:
@@ -95,8 +97,8 @@ type loss struct {
 	throttled int64
 }
 
-// blame is the cause of the largest part of losses: of the time, and where none was measured of the throttled periods. Among
-// equal parts it is the latest one's.
+// blame is the cause of the largest part of losses: of the time, and where none was measured of the throttled periods.
+// Among equal parts it is the latest one's.
 func blame(losses []loss) Cause {
 	if len(losses) == 0 {
 		return NoCause
@@ -108,27 +110,32 @@ func blame(losses []loss) Cause {
 		all.lost += one.lost
 		all.throttled += one.throttled
 		sum[one.cause] = all
-		if best := sum[most]; cmp.Or(cmp.Compare(all.lost, best.lost), cmp.Compare(all.throttled, best.throttled)) >= 0 {
+		if best := sum[most]; cmp.Or(cmp.Compare(all.lost, best.lost),
+			cmp.Compare(all.throttled, best.throttled)) >= 0 {
 			most = one.cause
 		}
 	}
 	return most
 }
 
-// recent is how old the latest loss of a container is that loses time now: snapshots come each second, and a group may be read
-// in every other one.
+// recent is how old the latest loss of a container is that loses time now: snapshots come each second, and a group may
+// be read in every other one.
 const recent = 2500 * time.Millisecond
 
 // words say what the agent did not do, after "throttled by its own limit of 0.5 CPUs". still: and it lasts.
 func (c Cause) words(still bool) string {
 	w, known := map[Cause][2]string{
-		Held:       {"the agent was held and wrote nothing", "the agent is held and writes nothing"},
-		Paused:     {"it was paused", "it is paused"},
-		PolicyNone: {"its policy was none, so nothing was done about it", "its policy is none, so nothing is done about it"},
-		Refused:    {"a write to its files was refused", "a write to its files was refused"},
-		AtCap:      {"it used all that its policy permits in a period", "it uses all that its policy permits in a period"},
-		LoadLine:   {"the node's load line cut what its policy permits", "the node's load line cuts what its policy permits"},
-		ExtraCores: {"an administrator's bound on CPUs above limits was used up", "an administrator's bound on CPUs above limits is used up"},
+		Held:   {"the agent was held and wrote nothing", "the agent is held and writes nothing"},
+		Paused: {"it was paused", "it is paused"},
+		PolicyNone: {"its policy was none, so nothing was done about it",
+			"its policy is none, so nothing is done about it"},
+		Refused: {"a write to its files was refused", "a write to its files was refused"},
+		AtCap: {"it used all that its policy permits in a period",
+			"it uses all that its policy permits in a period"},
+		LoadLine: {"the node's load line cut what its policy permits",
+			"the node's load line cuts what its policy permits"},
+		ExtraCores: {"an administrator's bound on CPUs above limits was used up",
+			"an administrator's bound on CPUs above limits is used up"},
 		Budget:     {"its time above the limit was used up", "its time above the limit is used up"},
 		Guard:      {"the node had nothing to spare", "the node has nothing to spare"},
 		RefillsOff: {"refills had no effect here", "refills have no effect here"},
@@ -151,8 +158,8 @@ type waiting struct {
 // worthTelling is how much thread time behind neighbours is worth a sentence.
 const worthTelling = Window / 100
 
-// sentence says who lost how much wall time in the window, why, and what the agent did about it. Who stood still by a limit is
-// never said to have waited for a neighbour.
+// sentence says who lost how much wall time in the window, why, and what the agent did about it. Who stood still by a
+// limit is never said to have waited for a neighbour.
 func sentence(v View, behind *waiting) string {
 	if v.Window <= 0 {
 		return "Just begun: who stands still is known in a second."
@@ -175,12 +182,14 @@ func sentence(v View, behind *waiting) string {
 	case len(v.Rows) == 0:
 		return "No container is looked after on this node."
 	case len(losers) == 0 && behind != nil:
-		return fmt.Sprintf("Nobody was throttled in %s; the threads of %s waited %s for CPUs that neighbours had.", span, report.Printable(behind.name), seconds(behind.time))
+		return fmt.Sprintf("Nobody was throttled in %s; the threads of %s waited %s for CPUs that neighbours had.",
+			span, report.Printable(behind.name), seconds(behind.time))
 	case len(losers) == 0:
 		return "Nobody stood still in " + span + "."
 	}
 	worst := losers[0]
-	text := fmt.Sprintf("%s lost %s of %s: %s%s%s%s", report.Printable(worst.Name), seconds(*worst.Lost), span, limitWords(worst), until(v.Now, worst),
+	text := fmt.Sprintf("%s lost %s of %s: %s%s%s%s", report.Printable(worst.Name), seconds(*worst.Lost), span,
+		limitWords(worst), until(v.Now, worst),
 		worst.Cause.words(worst.Cause == worst.CauseNow), done(worst))
 	if len(losers) > 1 {
 		text += fmt.Sprintf("; %d more lost %s", len(losers)-1, seconds(rest))
@@ -196,8 +205,8 @@ func until(at time.Time, r Row) string {
 	return fmt.Sprintf(" until %.0f s ago", at.Sub(*r.LastLost).Seconds())
 }
 
-// done is "; Plimsoll made 12 refills, and has raised the quota to 0.75 CPUs". A value that the agent did not request is another
-// program's.
+// done is "; Plimsoll made 12 refills, and has raised the quota to 0.75 CPUs". A value that the agent did not request
+// is another program's.
 func done(r Row) string {
 	var parts []string
 	switch {

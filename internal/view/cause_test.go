@@ -8,7 +8,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestBlame: the cause of the most time, and where no time was measured of the most periods; of two that are equal the later one.
+// TestBlame: the cause of the most time, and where no time was measured of the most periods;
+// of two that are equal the later one.
 func TestBlame(t *testing.T) {
 	for _, c := range []struct {
 		losses []loss
@@ -26,7 +27,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestSentenceSaysWhatWasDone: refills of the window and a raised quota are named, and another program's value is not claimed.
+// TestSentenceSaysWhatWasDone: refills of the window and a raised quota are named,
+// and another program's value is not claimed.
 func TestSentenceSaysWhatWasDone(t *testing.T) {
 	quota := func(c *report.Container, requested, inForce time.Duration) {
 		c.Quota.Requested, c.Quota.InForce = requested, inForce
@@ -39,7 +41,8 @@ func TestSentenceSaysWhatWasDone(t *testing.T) {
 		{"nothing", func(*report.Container) {}, "0.5 CPUs."},
 		{"one refill", func(c *report.Container) { c.Totals.Refills++ }, "0.5 CPUs; Plimsoll made 1 refill."},
 		{"refills", func(c *report.Container) { c.Totals.Refills += 393 }, "0.5 CPUs; Plimsoll made 393 refills."},
-		{"a raise", func(c *report.Container) { quota(c, 75*ms, 75*ms) }, "0.5 CPUs; Plimsoll has raised the quota to 0.75 CPUs."},
+		{"a raise", func(c *report.Container) { quota(c, 75*ms, 75*ms) },
+			"0.5 CPUs; Plimsoll has raised the quota to 0.75 CPUs."},
 		{"both", func(c *report.Container) {
 			c.Totals.Refills += 2
 			quota(c, 150*ms, 150*ms)

@@ -42,7 +42,8 @@ func Notes(s report.Status, rows []Row) []Note {
 // NewDetail makes the detail of a row from its recorded periods, oldest first.
 func NewDetail(row Row, recording *Recording, note Note, periods []history.Period) Detail {
 	var strip Strip
-	d := Detail{Row: row, Recording: recording, Unmeasured: note.Unmeasured, Waited: note.Waited, Histogram: []int64{}, Advice: []Alternative{},
+	d := Detail{Row: row, Recording: recording, Unmeasured: note.Unmeasured, Waited: note.Waited, Histogram: []int64{},
+		Advice:  []Alternative{},
 		Periods: strip.Add(row, periods)}
 	if row.Limit != nil && len(periods) > 0 {
 		d.Histogram = histogram(*row.Limit, periods)
@@ -70,7 +71,8 @@ type Strip struct{ bank bank }
 // Add makes columns of the next periods.
 func (s *Strip) Add(row Row, list []history.Period) Periods {
 	n := len(list)
-	p := Periods{Length: row.Period, End: make([]int64, n), Used: make([]int32, n), Quota: make([]int32, n), Tokens: make([]int32, n),
+	p := Periods{Length: row.Period, End: make([]int64, n), Used: make([]int32, n), Quota: make([]int32, n),
+		Tokens:    make([]int32, n),
 		Throttles: make([]int32, n), Lost: make([]int32, n), Refills: make([]int32, n)}
 	for i, one := range list {
 		s.bank.add(one, row.Period)
@@ -95,11 +97,12 @@ func histogram(limit time.Duration, periods []history.Period) []int64 {
 	return counts
 }
 
-// worthNaming is from which part of the waiting on the neighbours are named. A container that waits for its own limit waits
-// behind somebody now and then, too.
+// worthNaming is from which part of the waiting on the neighbours are named. A container that waits for its own limit
+// waits behind somebody now and then, too.
 const worthNaming = 0.05
 
-// waited lays waits out by cause. Neighbours are named for what was waited behind them, and for nothing that a limit took.
+// waited lays waits out by cause. Neighbours are named for what was waited behind them,
+// and for nothing that a limit took.
 func waited(w *report.Waited) *Waited {
 	if w == nil {
 		return nil

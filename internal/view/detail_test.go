@@ -44,17 +44,26 @@ func TestTokens(t *testing.T) {
 		periods []history.Period
 		want    []int32 // -1: not known
 	}{
-		{"saved", 50 * ms, []history.Period{used(30_000, nil), used(10_000, nil), used(60_000, nil), used(90_000, nil)}, []int32{-1, 50_000, 40_000, 0}},
-		{"a throttle shows that there are none", 50 * ms, []history.Period{used(70_000, throttledFor(1)), used(20_000, nil)}, []int32{0, 30_000}},
-		{"not known while all is used", 50 * ms, []history.Period{used(50_000, nil), used(50_000, nil)}, []int32{-1, -1}},
+		{"saved", 50 * ms, []history.Period{used(30_000, nil), used(10_000, nil), used(60_000, nil), used(90_000, nil)},
+			[]int32{-1, 50_000, 40_000, 0}},
+		{"a throttle shows that there are none", 50 * ms,
+			[]history.Period{used(70_000, throttledFor(1)), used(20_000, nil)}, []int32{0, 30_000}},
+		{"not known while all is used", 50 * ms, []history.Period{used(50_000, nil), used(50_000, nil)},
+			[]int32{-1, -1}},
 		{"no burst", 0, []history.Period{used(10_000, nil), used(10_000, nil)}, []int32{0, 0}},
-		{"a refill grants a quota", 50 * ms, []history.Period{used(50_000, throttledFor(1)), used(90_000, func(p *history.Period) { p.Refills = 1 })}, []int32{0, 10_000}},
-		{"and a raise of the quota too", 50 * ms, []history.Period{used(0, nil), used(0, nil), used(100_000, func(p *history.Period) { p.Quota = 100_000 })},
+		{"a refill grants a quota", 50 * ms, []history.Period{used(50_000, throttledFor(1)),
+			used(90_000, func(p *history.Period) { p.Refills = 1 })}, []int32{0, 10_000}},
+		{"and a raise of the quota too", 50 * ms, []history.Period{used(0, nil), used(0, nil),
+			used(100_000, func(p *history.Period) { p.Quota = 100_000 })},
 			[]int32{50_000, 50_000, 50_000}},
-		{"while there was no burst there were none, whatever is in force now", 0, []history.Period{used(10_000, nil), used(0, bursting(50_000)), used(60_000, bursting(50_000))},
+		{"while there was no burst there were none, whatever is in force now", 0,
+			[]history.Period{used(10_000, nil), used(0, bursting(50_000)), used(60_000, bursting(50_000))},
 			[]int32{0, 50_000, 40_000}},
-		{"what was saved under a larger burst is lost with it", 50 * ms, []history.Period{used(0, nil), used(0, nil), used(40_000, bursting(-30_000))}, []int32{50_000, 50_000, 20_000}},
-		{"not known while the burst is not", 0, []history.Period{used(0, nil), used(0, bursting(history.UnknownBurst)), used(10_000, bursting(50_000)), used(10_000, bursting(50_000))},
+		{"what was saved under a larger burst is lost with it", 50 * ms,
+			[]history.Period{used(0, nil), used(0, nil), used(40_000, bursting(-30_000))},
+			[]int32{50_000, 50_000, 20_000}},
+		{"not known while the burst is not", 0, []history.Period{used(0, nil), used(0, bursting(history.UnknownBurst)),
+			used(10_000, bursting(50_000)), used(10_000, bursting(50_000))},
 			[]int32{0, -1, -1, 50_000}},
 	} {
 		var strip Strip
@@ -124,14 +133,16 @@ func TestAdvice(t *testing.T) {
 	if d := demand(100*ms, peaks); d.Censored || d.Low != d.High {
 		t.Errorf("%+v", d)
 	}
-	if a := find(advice(Row{Limit: &limit, Period: 100 * ms, Burst: 50 * ms}, hidden), "a burst of the limit"); a.Throttled != [2]int{} || !a.Now {
+	if a := find(advice(Row{Limit: &limit, Period: 100 * ms, Burst: 50 * ms}, hidden),
+		"a burst of the limit"); a.Throttled != [2]int{} || !a.Now {
 		t.Errorf("what was recorded without a burst is not what the burst does: %+v", a)
 	}
 	refilled := append([]history.Period{used(90_000, func(p *history.Period) { p.Refills = 1 })}, hidden...)
 	if a := find(advice(row, refilled), "the limit alone"); a.Throttled[0] == a.Throttled[1] {
 		t.Errorf("with refills what was recorded is not what the limit does alone: %+v", a)
 	}
-	if a := find(advice(Row{Limit: &limit, Period: 100 * ms, Burst: 20 * ms}, peaks), "the burst that is in force"); !a.Now || a.Burst != 20*ms {
+	if a := find(advice(Row{Limit: &limit, Period: 100 * ms, Burst: 20 * ms}, peaks),
+		"the burst that is in force"); !a.Now || a.Burst != 20*ms {
 		t.Errorf("%+v", a)
 	}
 }
@@ -148,23 +159,28 @@ func TestUnmeasured(t *testing.T) {
 		s    report.Status
 		row  Row
 		want string
-	}{{missing, row(plain), "5.10 has no such field"}, {polled, row(plain), "--poll was given"}, {status(0, plain), row(plain), "while somebody looks"},
-		{status(0, free), row(free), "no limit"}, {status(0, web(nil)), row(web(nil)), ""}, {status(0), row(plain), ""}} {
-		if got := Notes(c.s, []Row{c.row})[0].Unmeasured; !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+	}{{missing, row(plain), "5.10 has no such field"}, {polled, row(plain), "--poll was given"},
+		{status(0, plain), row(plain), "while somebody looks"},
+		{status(0, free), row(free), "no limit"}, {status(0, web(nil)), row(web(nil)), ""}, {status(0), row(plain),
+			""}} {
+		if got := Notes(c.s, []Row{c.row})[0].Unmeasured; !strings.Contains(got, c.want) ||
+			(got == "") != (c.want == "") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
 
-// TestOwnLimitIsNotBlamedOnNeighbours: who waits for its own limit has no neighbours, also where some were in the way for a
-// moment, or where the agent names them by mistake. Where they were in the way they are named.
+// TestOwnLimitIsNotBlamedOnNeighbours: who waits for its own limit has no neighbours, also where some were in the way
+// for a moment, or where the agent names them by mistake. Where they were in the way they are named.
 func TestOwnLimitIsNotBlamedOnNeighbours(t *testing.T) {
 	near := []report.Neighbour{{Name: "ingest", Cgroup: "/ingest", Time: time.Second}}
 	for _, c := range []struct {
 		limit, behind time.Duration
 		want          int
-	}{{10 * time.Second, 0, 0}, {10 * time.Second, 100 * ms, 0}, {10 * time.Second, time.Second, 1}, {0, 100 * ms, 1}, {0, 0, 0}} {
-		w := waited(&report.Waited{Neighbours: near, Waits: []report.Wait{{Cause: report.CauseOwnLimit, Time: c.limit}, {Cause: report.CauseNeighbour, Time: c.behind}}})
+	}{{10 * time.Second, 0, 0}, {10 * time.Second, 100 * ms, 0}, {10 * time.Second, time.Second, 1}, {0, 100 * ms, 1},
+		{0, 0, 0}} {
+		w := waited(&report.Waited{Neighbours: near, Waits: []report.Wait{{Cause: report.CauseOwnLimit, Time: c.limit},
+			{Cause: report.CauseNeighbour, Time: c.behind}}})
 		if len(w.Neighbours) != c.want {
 			t.Errorf("%v by its limit, %v behind others: blamed on %+v", c.limit, c.behind, w.Neighbours)
 		}
@@ -177,7 +193,9 @@ func snapshot() Snapshot {
 	tr.Add(status(0, web(nil)), recordingSince(0), nil)
 	v := tr.Add(status(2*time.Second, web(lost(time.Second, 10))), recordingSince(0), nil)
 	list := []history.Period{used(30_000, nil), used(50_000, throttledFor(20_000))}
-	return Snapshot{Made: v.Now, View: v, Containers: []Kept{{ID: v.Rows[0].ID, Note: Note{Waited: &Waited{Wanted: 5, Causes: []WaitedFor{}}}, Periods: history.Append(nil, list)}}}
+	return Snapshot{Made: v.Now, View: v,
+		Containers: []Kept{{ID: v.Rows[0].ID, Note: Note{Waited: &Waited{Wanted: 5, Causes: []WaitedFor{}}},
+			Periods: history.Append(nil, list)}}}
 }
 
 func packed(t testing.TB, s Snapshot) []byte {
@@ -199,7 +217,8 @@ func TestSnapshotComesBack(t *testing.T) {
 		t.Errorf("it does not say when it was made: %v", got.View.Recorded)
 	}
 	d, ok := got.Detail(want.View.Rows[0].ID)
-	if !ok || len(d.Periods.End) != 2 || d.Periods.Lost[1] != 20_000 || d.Waited == nil || d.Waited.Wanted != 5 || len(d.Advice) == 0 {
+	if !ok || len(d.Periods.End) != 2 || d.Periods.Lost[1] != 20_000 || d.Waited == nil || d.Waited.Wanted != 5 ||
+		len(d.Advice) == 0 {
 		t.Errorf("%+v, %v", d, ok)
 	}
 	if _, ok := got.Detail("/nobody"); ok {

@@ -12,7 +12,8 @@ func TestCausesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cause := range []Cause{OwnLimit, PodLimit, AtCap, LoadLine, ExtraCores, Budget, Guard, Refused, Paused, Held, PolicyNone, RefillsOff} {
+	for _, cause := range []Cause{OwnLimit, PodLimit, AtCap, LoadLine, ExtraCores, Budget, Guard, Refused, Paused, Held,
+		PolicyNone, RefillsOff} {
 		if !strings.Contains(string(text), "`"+string(cause)+"`") {
 			t.Errorf("docs/REFERENCE.md does not name the cause %s", cause)
 		}

@@ -43,7 +43,8 @@ func changed(s report.Status) int {
 // features says in words what the kernel does for the agent, and what it does not.
 func features(s report.Status) []Feature {
 	e := s.Events
-	list := []Feature{{Name: "throttle-events", OK: e.Subscribed, Text: "the kernel reports each throttle as it begins"}}
+	list := []Feature{{Name: "throttle-events", OK: e.Subscribed,
+		Text: "the kernel reports each throttle as it begins"}}
 	if !e.Subscribed {
 		list[0].Text = "throttles are polled for, and answered late: " + cmp.Or(e.Why, "the kernel sends no events")
 		return append(list, others(s)...)
@@ -73,7 +74,8 @@ func features(s report.Status) []Feature {
 	}
 	list = append(list, refills)
 	if e.Priority != "" {
-		f := Feature{Name: "priority", OK: e.PriorityWhy == "", Text: "throttles are answered at priority " + e.Priority}
+		f := Feature{Name: "priority", OK: e.PriorityWhy == "",
+			Text: "throttles are answered at priority " + e.Priority}
 		if !f.OK {
 			f.Text += ": " + e.PriorityWhy
 		}
@@ -100,7 +102,8 @@ func others(s report.Status) []Feature {
 		list = append(list, f)
 	}
 	if c := s.Colocation; c != nil {
-		list = append(list, Feature{Name: "co-location", OK: c.InForce(), Text: fmt.Sprintf("%s: %s", c.Mechanism, c.Why)})
+		list = append(list, Feature{Name: "co-location", OK: c.InForce(),
+			Text: fmt.Sprintf("%s: %s", c.Mechanism, c.Why)})
 	}
 	return list
 }

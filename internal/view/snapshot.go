@@ -93,12 +93,15 @@ func ReadSnapshot(r io.Reader, most int64) (Snapshot, error) {
 func (s *Snapshot) check() error {
 	if kind, version, _ := strings.Cut(s.Schema, "/"); s.Schema != SnapshotSchema {
 		if kind == strings.TrimSuffix(SnapshotSchema, "/v1") {
-			return &FileError{fmt.Sprintf("the snapshot has the format %.20q, and this program reads v1", version), "open it with the version of plimsoll that made it, or a later one"}
+			return &FileError{fmt.Sprintf("the snapshot has the format %.20q, and this program reads v1", version),
+				"open it with the version of plimsoll that made it, or a later one"}
 		}
-		return &FileError{fmt.Sprintf("not a snapshot: its schema is %.60q, not %q", s.Schema, SnapshotSchema), "`plimsoll snapshot -o FILE` makes one"}
+		return &FileError{fmt.Sprintf("not a snapshot: its schema is %.60q, not %q", s.Schema, SnapshotSchema),
+			"`plimsoll snapshot -o FILE` makes one"}
 	}
 	if len(s.View.Rows) > maxSnapshotRows || len(s.Containers) > maxSnapshotRows {
-		return &FileError{fmt.Sprintf("the snapshot has more than %d containers", maxSnapshotRows), "it was not made by plimsoll"}
+		return &FileError{fmt.Sprintf("the snapshot has more than %d containers", maxSnapshotRows),
+			"it was not made by plimsoll"}
 	}
 	for i := range s.Containers {
 		k := &s.Containers[i]

@@ -15,7 +15,8 @@ import (
 const (
 	// Window is what "the last minute" is.
 	Window = time.Minute
-	// idle is how long a use that does not change is shown: the agent reads quiet groups as seldom (observe, quietEvery).
+	// idle is how long a use that does not change is shown: the agent reads quiet groups as seldom (observe,
+	// quietEvery).
 	idle = 32 * time.Second
 	// recordedFor is how long periods are recorded before the use of a second is the sum of them.
 	recordedFor = 1100 * time.Millisecond
@@ -67,8 +68,8 @@ type rate struct {
 	cpus  *float64
 }
 
-// Add takes the next snapshot, with the periods that have ended since the last one and their bursts (Bursts), and returns the
-// view. recording is nil where periods are not measured.
+// Add takes the next snapshot, with the periods that have ended since the last one and their bursts (Bursts), and
+// returns the view. recording is nil where periods are not measured.
 func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string][]history.Period) View {
 	if t.groups == nil || !s.Started.Equal(t.started) || s.Now.Before(t.first) { // another agent, or another clock
 		t.groups, t.started, t.first = map[string]*group{}, s.Started, s.Now
@@ -81,9 +82,12 @@ func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string]
 		g.take(&s, c, periods[c.Cgroup])
 	}
 	maps.DeleteFunc(t.groups, func(_ string, g *group) bool { return g.taken != t.taken })
-	v := View{Schema: Schema, Now: s.Now, Node: t.Node, Version: s.Version, Kernel: s.Kernel, Cgroup: s.Cgroup, Mode: s.Mode,
-		HeldReason: s.HeldReason, Window: min(Window, s.Now.Sub(t.first)), Mark: mark(s), Rows: []Row{}, Recording: recording,
-		Colocation: s.Colocation, Reserve: s.Reserve, Waits: s.Waits, Problems: append([]string{}, s.Problems...), Flags: s.Flags}
+	v := View{Schema: Schema, Now: s.Now, Node: t.Node, Version: s.Version, Kernel: s.Kernel, Cgroup: s.Cgroup,
+		Mode:       s.Mode,
+		HeldReason: s.HeldReason, Window: min(Window, s.Now.Sub(t.first)), Mark: mark(s), Rows: []Row{},
+		Recording:  recording,
+		Colocation: s.Colocation, Reserve: s.Reserve, Waits: s.Waits, Problems: append([]string{},
+			s.Problems...), Flags: s.Flags}
 	t.rows(&v, s, recording != nil && s.Now.Sub(recording.Since) >= recordedFor)
 	v.Sentence = sentence(v, t.longestBehind(v))
 	return v
@@ -107,7 +111,8 @@ func (t *Tracker) group(c *report.Container) *group {
 // take adds a snapshot of the container.
 func (g *group) take(s *report.Status, c *report.Container, periods []history.Period) {
 	now := s.Now
-	next := sums{at: now, lost: c.Totals.ThrottledWall, throttled: c.Totals.Throttled, refills: c.Totals.Refills, atCap: c.Totals.AtCap,
+	next := sums{at: now, lost: c.Totals.ThrottledWall, throttled: c.Totals.Throttled, refills: c.Totals.Refills,
+		atCap:  c.Totals.AtCap,
 		behind: behind(c.Totals.Waited)}
 	if n := len(g.sums); n == 0 || !g.sums[n-1].same(next) {
 		if g.sums = append(g.sums, next); n > 0 {
@@ -173,8 +178,9 @@ func (g *group) window() sums {
 
 // less is what has been counted since.
 func (s sums) less(o sums) sums {
-	return sums{lost: max(0, s.lost-o.lost), throttled: max(0, s.throttled-o.throttled), refills: max(0, s.refills-o.refills),
-		atCap: max(0, s.atCap-o.atCap), behind: max(0, s.behind-o.behind)}
+	return sums{lost: max(0, s.lost-o.lost), throttled: max(0, s.throttled-o.throttled),
+		refills: max(0, s.refills-o.refills),
+		atCap:   max(0, s.atCap-o.atCap), behind: max(0, s.behind-o.behind)}
 }
 
 // behind is the time waited behind neighbours.
@@ -202,7 +208,8 @@ func (t *Tracker) longestBehind(v View) *waiting {
 	return worst
 }
 
-// rows makes the rows of a view, worst first. A pod has one only where it has a limit and some container of it has none.
+// rows makes the rows of a view, worst first. A pod has one only where it has a limit and
+// some container of it has none.
 func (t *Tracker) rows(v *View, s report.Status, recorded bool) {
 	unlimited, pods := map[string]bool{}, map[string]*report.Container{}
 	for i := range s.Containers {
@@ -250,9 +257,11 @@ type numbers struct {
 // row is one container by itself.
 func (t *Tracker) row(v *View, n *numbers, c *report.Container, recorded bool) Row {
 	g := t.groups[c.Cgroup]
-	row := Row{ID: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Policy: string(c.Strategy.Policy),
-		Limit: finite(&n.limit, c.Limit), Period: c.Period, Quota: finite(&n.quota, c.Quota.InForce), QuotaAsked: finite(&n.asked, c.Quota.Requested),
-		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
+	row := Row{ID: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level,
+		Policy: string(c.Strategy.Policy),
+		Limit:  finite(&n.limit, c.Limit), Period: c.Period, Quota: finite(&n.quota, c.Quota.InForce),
+		QuotaAsked: finite(&n.asked, c.Quota.Requested),
+		Burst:      c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
 		Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
 	if c.Requests != nil {
 		row.Requests = &c.Requests.RequestWindow

@@ -43,8 +43,9 @@ type View struct {
 	Window     time.Duration `json:"window_ns"`             // the length of "the last minute": shorter after a start
 	Mark       Mark          `json:"mark"`                  // the node as a load line
 	// containers, worst first; a pod is folded into them, and has a row where it alone has a limit
-	Rows       []Row              `json:"rows"`
-	Recording  *Recording         `json:"recording"`            // which periods are there; `null`: they are not measured, and `mark.features` says why
+	Rows []Row `json:"rows"`
+	// which periods are there; `null`: they are not measured, and `mark.features` says why
+	Recording  *Recording         `json:"recording"`
 	Recorded   *time.Time         `json:"recorded,omitempty"`   // of a snapshot: when it was made; absent: live
 	Colocation *report.Colocation `json:"colocation,omitempty"` // as in the status
 	Reserve    *report.Reserve    `json:"reserve,omitempty"`    // as in the status
@@ -64,7 +65,8 @@ type Mark struct {
 	report.Node
 	Features []Feature `json:"features"`      // what the kernel can do for the agent
 	Changed  int       `json:"changed_files"` // files that hold a value of Plimsoll
-	Undo     string    `json:"undo"`          // the command that puts them all back; empty where there is nothing to undo
+	// the command that puts them all back; empty where there is nothing to undo
+	Undo string `json:"undo"`
 }
 
 // Feature is something that the kernel can do for the agent, or not.
@@ -76,28 +78,31 @@ type Feature struct {
 
 // Row is one container, or a pod that alone has a limit. A null is "not measured", and never 0.
 type Row struct {
-	ID         string         `json:"id"`             // the path of the control group
-	Name       string         `json:"name"`           // as in the status
-	Pod        string         `json:"pod,omitempty"`  // as in the status
-	Runtime    string         `json:"runtime"`        // as in the status
-	Level      string         `json:"level"`          // as in the status
-	Policy     string         `json:"policy"`         // the policy that applies to it
-	Limit      *time.Duration `json:"limit_ns"`       // the declared quota a period; `null`: none
-	Period     time.Duration  `json:"period_ns"`      // the period of the quota
-	Used       *float64       `json:"used_cpus"`      // CPUs used, the mean of the last second; `null`: not measured
-	Peak       *float64       `json:"peak_cpus"`      // the most CPUs used in one period of the window; `null`: not measured
-	Lost       *time.Duration `json:"lost_ns"`        // wall time throttled in the window; `null`: not measured
-	Throttled  *int64         `json:"throttled"`      // throttled periods of the window; `null`: not measured
-	Refills    *int64         `json:"refills"`        // refills in the window; `null`: not measured
-	Tokens     *time.Duration `json:"tokens_ns"`      // burst tokens saved now, computed from the periods; `null` until they are known
+	ID      string         `json:"id"`            // the path of the control group
+	Name    string         `json:"name"`          // as in the status
+	Pod     string         `json:"pod,omitempty"` // as in the status
+	Runtime string         `json:"runtime"`       // as in the status
+	Level   string         `json:"level"`         // as in the status
+	Policy  string         `json:"policy"`        // the policy that applies to it
+	Limit   *time.Duration `json:"limit_ns"`      // the declared quota a period; `null`: none
+	Period  time.Duration  `json:"period_ns"`     // the period of the quota
+	Used    *float64       `json:"used_cpus"`     // CPUs used, the mean of the last second; `null`: not measured
+	// the most CPUs used in one period of the window; `null`: not measured
+	Peak      *float64       `json:"peak_cpus"`
+	Lost      *time.Duration `json:"lost_ns"`   // wall time throttled in the window; `null`: not measured
+	Throttled *int64         `json:"throttled"` // throttled periods of the window; `null`: not measured
+	Refills   *int64         `json:"refills"`   // refills in the window; `null`: not measured
+	// burst tokens saved now, computed from the periods; `null` until they are known
+	Tokens     *time.Duration `json:"tokens_ns"`
 	Quota      *time.Duration `json:"quota_ns"`       // in force; `null`: none
 	QuotaAsked *time.Duration `json:"quota_asked_ns"` // requested; `null`: none
 	Burst      time.Duration  `json:"burst_ns"`       // in force
 	BurstAsked time.Duration  `json:"burst_asked_ns"` // requested
 	// why it lost most of that time then: `own-limit`, `pod-limit`, `at-cap`, `load-line`, `extra-cores`, `budget`,
 	// `guard`, `refused`, `paused`, `held`, `policy-none`, `refills-off`; empty: it lost none
-	Cause    Cause                 `json:"cause"`
-	LastLost *time.Time            `json:"last_lost"`              // when it last lost time in the window; `null`: it lost none
+	Cause Cause `json:"cause"`
+	// when it last lost time in the window; `null`: it lost none
+	LastLost *time.Time            `json:"last_lost"`
 	CauseNow Cause                 `json:"cause_now"`              // why it loses time now; empty where it loses none
 	Why      string                `json:"why"`                    // the last decision and its reason
 	Requests *report.RequestWindow `json:"requests,omitempty"`     // of the last full minute; absent: not measured
@@ -126,10 +131,11 @@ type Detail struct {
 	Unmeasured string     `json:"unmeasured,omitempty"` // why there are no periods
 	Periods    Periods    `json:"periods"`              // columns, oldest first
 	// periods by their use: none, then sixteenths of the limit (16: up to the limit), the last of 65 open
-	Histogram []int64       `json:"histogram"`
-	Demand    *Demand       `json:"demand"` // what it wanted, by the recorded periods; `null`: there are none
-	Waited    *Waited       `json:"waited"` // since the agent knows the container; `null`: not measured
-	Advice    []Alternative `json:"advice"` // what other limits and bursts would have done with these periods, without refills
+	Histogram []int64 `json:"histogram"`
+	Demand    *Demand `json:"demand"` // what it wanted, by the recorded periods; `null`: there are none
+	Waited    *Waited `json:"waited"` // since the agent knows the container; `null`: not measured
+	// what other limits and bursts would have done with these periods, without refills
+	Advice []Alternative `json:"advice"`
 }
 
 // Demand is what the container wanted a period. The limit hides a part of it: it lies between the two means.

@@ -41,7 +41,8 @@ type TokenFile string
 func (f TokenFile) Permit(r *http.Request) error {
 	data, err := os.ReadFile(string(f))
 	if err != nil {
-		return &Error{Msg: "the token cannot be read", wrapped: err, Code: http.StatusInternalServerError, Advice: "--token-file: " + err.Error()}
+		return &Error{Msg: "the token cannot be read", wrapped: err, Code: http.StatusInternalServerError,
+			Advice: "--token-file: " + err.Error()}
 	}
 	want := strings.TrimSpace(string(data))
 	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(Bearer(r)))

@@ -126,6 +126,7 @@ func (a *answers) await(ctx context.Context, next *snapshot) (report.Status, err
 }
 
 func (a *answers) silent() *Error {
-	return &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", a.patience), Code: http.StatusServiceUnavailable,
+	return &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", a.patience),
+		Code:   http.StatusServiceUnavailable,
 		Advice: "its loop hangs; see the agent's log, and restart the agent if that lasts"}
 }

@@ -21,7 +21,8 @@ import (
 // TestLongHeadersAreRefused: by the site and by the agent, whose memory is bounded.
 func TestLongHeadersAreRefused(t *testing.T) {
 	url, c := open(t, &fake{status: healthy()}, nil)
-	for client, url := range map[*http.Client]string{http.DefaultClient: url, c.http: "http://plimsoll", reader(c).http: "http://plimsoll"} {
+	for client, url := range map[*http.Client]string{http.DefaultClient: url, c.http: "http://plimsoll",
+		reader(c).http: "http://plimsoll"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/status", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,8 @@ func TestEverySiteChecksHosts(t *testing.T) {
 
 // TestEveryPageTakesAShare: no path but the probes' is answered beyond the share of an address.
 func TestEveryPageTakesAShare(t *testing.T) {
-	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: filepath.Join(t.TempDir(), ReadSocket), Now: later, Log: quiet()})
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: filepath.Join(t.TempDir(), ReadSocket),
+		Now: later, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,19 +71,23 @@ func TestEveryPageTakesAShare(t *testing.T) {
 	h := site.handler(SiteOptions{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel() // a stream that is begun all the same ends
-	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live", "/api/v1/container?id=/a", "/api/v1/snapshot"} {
+	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live",
+		"/api/v1/container?id=/a", "/api/v1/snapshot"} {
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, path, nil)
 		r.RemoteAddr = "10.0.0.1:1"
-		if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "too many") {
+		if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable ||
+			!strings.Contains(w.Body.String(), "too many") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }
 
-// TestReadersAreBoundedEverywhere: the readers of the agent and of a site leave it time, and a site bounds its connections.
+// TestReadersAreBoundedEverywhere: the readers of the agent and of a site leave it time,
+// and a site bounds its connections.
 func TestReadersAreBoundedEverywhere(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Listen(&fake{}, Options{Control: filepath.Join(dir, ControlSocket), Read: ReadAccess{filepath.Join(dir, ReadSocket), Nobody}, Now: later, Log: quiet()})
+	s, err := Listen(&fake{}, Options{Control: filepath.Join(dir, ControlSocket),
+		Read: ReadAccess{filepath.Join(dir, ReadSocket), Nobody}, Now: later, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +97,8 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer site.close()
-	if a, b, owner := s.readers.whole.pause, site.pages.whole.pause, s.owner.whole.pause; a != readersPause || b != readersPause || owner != 0 {
+	if a, b, owner := s.readers.whole.pause, site.pages.whole.pause, s.owner.whole.pause; a != readersPause ||
+		b != readersPause || owner != 0 {
 		t.Errorf("pauses of %d and %d for readers, %d for the owner", a, b, owner)
 	}
 	for l := range site.listeners {
@@ -101,16 +108,19 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 	}
 }
 
-// TestPagePolicy: a name that were taken for HTML after all runs no script, and no other site shows the page in a frame.
+// TestPagePolicy: a name that were taken for HTML after all runs no script,
+// and no other site shows the page in a frame.
 func TestPagePolicy(t *testing.T) {
 	w := httptest.NewRecorder()
-	sendFile(w, httptest.NewRequest(http.MethodGet, "/", nil), fstest.MapFS{"index.html": {Data: []byte("page")}}, "index.html")
+	sendFile(w, httptest.NewRequest(http.MethodGet, "/", nil), fstest.MapFS{"index.html": {Data: []byte("page")}},
+		"index.html")
 	got := map[string]string{}
 	for directive := range strings.SplitSeq(w.Header().Get("Content-Security-Policy"), ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), " ")
 		got[name] = value
 	}
-	for name, want := range map[string]string{"default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "connect-src": "'self'",
+	for name, want := range map[string]string{"default-src": "'none'", "script-src": "'self'", "style-src": "'self'",
+		"connect-src":     "'self'",
 		"frame-ancestors": "'none'", "base-uri": "'none'", "form-action": "'none'"} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %s", name, got[name], want)
@@ -135,7 +145,8 @@ func TestARefusedRequestKeepsNoShare(t *testing.T) {
 // TestProbesWaitForNobody: while a site's queue is full, the probes are answered with the agent's judgement.
 func TestProbesWaitForNobody(t *testing.T) {
 	_, c := open(t, &fake{status: healthy()}, nil)
-	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: reader(c).socket, Now: later, Log: quiet()})
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: reader(c).socket, Now: later,
+		Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +161,12 @@ func TestProbesWaitForNobody(t *testing.T) {
 	}
 }
 
-// TestSlowClientsHaveATime: a client that sends a request slowly, sends none, or does not read holds no connection for ever.
+// TestSlowClientsHaveATime: a client that sends a request slowly, sends none,
+// or does not read holds no connection for ever.
 func TestSlowClientsHaveATime(t *testing.T) {
 	s := bounded(nil, quiet())
-	for what, d := range map[string]time.Duration{"headers": s.ReadHeaderTimeout, "a request": s.ReadTimeout, "an answer": s.WriteTimeout, "none": s.IdleTimeout} {
+	for what, d := range map[string]time.Duration{"headers": s.ReadHeaderTimeout, "a request": s.ReadTimeout,
+		"an answer": s.WriteTimeout, "none": s.IdleTimeout} {
 		if d <= 0 || d > time.Minute {
 			t.Errorf("the time for %s is %v", what, d)
 		}

@@ -67,7 +67,8 @@ func (c *Certificate) selfSigned() (*tls.Certificate, error) {
 	if err != nil {
 		name = "plimsoll"
 	}
-	t := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "plimsoll " + name}, DNSNames: []string{name},
+	t := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "plimsoll " + name},
+		DNSNames:  []string{name},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(selfSignedFor), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)

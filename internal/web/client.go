@@ -40,7 +40,8 @@ func Dial(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Client{socket: socket,
+		http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // Status gets a snapshot.
@@ -175,7 +176,8 @@ func (c *Client) explain(err error) error {
 		return &Error{Msg: fmt.Sprintf("%v (%s)", ErrNoAgent, c.socket), wrapped: ErrNoAgent,
 			Advice: "is --state-dir the one that the agent was started with?"}
 	case errors.Is(err, fs.ErrPermission):
-		return &Error{Msg: err.Error(), wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err), Advice: "only root may control the agent, and the group of its socket read it: run this as root"}
+		return &Error{Msg: err.Error(), wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err),
+			Advice: "only root may control the agent, and the group of its socket read it: run this as root"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Msg: "the agent does not answer", wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err),
 			Advice: "see its log; a file named hold in the state directory stops its writes at its next turn"}

@@ -15,8 +15,10 @@ import (
 func many(n int) []report.Container {
 	list := make([]report.Container, n)
 	for i := range list {
-		limit := report.Knob{Original: 50 * time.Millisecond, Requested: 50 * time.Millisecond, InForce: 50 * time.Millisecond}
-		list[i] = report.Container{Cgroup: fmt.Sprintf("/pods/%04d", i), Name: fmt.Sprintf("c%d", i), Level: "container", Limit: limit.Original,
+		limit := report.Knob{Original: 50 * time.Millisecond, Requested: 50 * time.Millisecond,
+			InForce: 50 * time.Millisecond}
+		list[i] = report.Container{Cgroup: fmt.Sprintf("/pods/%04d", i), Name: fmt.Sprintf("c%d", i),
+			Level: "container", Limit: limit.Original,
 			Period: cpu.DefaultPeriod, Quota: limit, Totals: report.Totals{Events: &report.Throttles{}}, Since: t0}
 	}
 	return list
@@ -50,8 +52,8 @@ func bytesOf(call func()) uint64 {
 	return (after.TotalAlloc - before.TotalAlloc) / calls
 }
 
-// TestFrameOfUnchangedContainers: what a frame allocates depends on what has changed, and not on how many containers there are.
-// The garbage of frames was most of what an open page cost the agent.
+// TestFrameOfUnchangedContainers: what a frame allocates depends on what has changed, and not on how many containers
+// there are. The garbage of frames was most of what an open page cost the agent.
 func TestFrameOfUnchangedContainers(t *testing.T) {
 	frame := func(containers int) uint64 {
 		a := &glanced{fake: fake{status: healthy()}, now: t0}
@@ -71,8 +73,9 @@ func TestFrameOfUnchangedContainers(t *testing.T) {
 	}
 }
 
-// TestSceneOfUnchangedContainers: of a container that does not change a scene allocates its row and what the row points to, all
-// rows in two pieces. A piece of memory for each number was half of what an open page cost the process that serves.
+// TestSceneOfUnchangedContainers: of a container that does not change a scene allocates its row and what the row points
+// to, all rows in two pieces. A piece of memory for each number was half of what an open
+// page cost the process that serves.
 func TestSceneOfUnchangedContainers(t *testing.T) {
 	scene := func(containers int) (allocations float64, size uint64) {
 		w := newWatcher(nil, SiteOptions{Now: time.Now, Log: quiet()})

@@ -19,11 +19,12 @@ const maxConnections = 512
 // Problem: whoever has many addresses may open all connections and say nothing on them. The kubelet's probes and the
 // readers have to be answered all the same.
 //
-// Approach: a new connection always finds room. Where there is none, the network with the most connections loses one, in it
-// the address with the most: one that no request is at work on before others, and of these the one that waits longest. So
-// the only connection of an address stays for as long as any network has two.
+// Approach: a new connection always finds room. Where there is none, the network with the most connections loses one,
+// in it the address with the most: one that no request is at work on before others, and of these the one that waits
+// longest. So the only connection of an address stays for as long as any network has two.
 //
-// Known limits: where 512 networks have one connection each, a new one has until 512 others have come to send a request.
+// Known limits: where 512 networks have one connection each,
+// a new one has until 512 others have come to send a request.
 type crowd struct {
 	net.Listener
 	inside    bool // who connects has to have an address of the loopback interface, too
@@ -59,7 +60,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 		}
 		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 		m := &member{Conn: conn, crowd: c, from: from.Addr().Unmap()}
-		// With route_localnet, which kube-proxy sets, a neighbour's packets reach the loopback interface (CVE-2020-8558).
+		// With route_localnet, which kube-proxy sets, a neighbour's packets reach the loopback interface
+		// (CVE-2020-8558).
 		if err != nil || c.inside && !m.from.IsLoopback() {
 			conn.Close()
 			continue
@@ -120,7 +122,8 @@ func (t tally[K]) remove(k K) {
 	}
 }
 
-// networkOf is what one client may have: an address of IPv4, or the 64 bits of IPv6 that a host chooses its addresses in.
+// networkOf is what one client may have: an address of IPv4,
+// or the 64 bits of IPv6 that a host chooses its addresses in.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := 64
 	if from.Is4() {

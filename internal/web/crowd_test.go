@@ -113,7 +113,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestNeighboursAreNotInside: a packet from another machine that reaches the loopback interface opens none of its pages.
+// TestNeighboursAreNotInside: a packet from another machine that reaches the loopback
+// interface opens none of its pages.
 func TestNeighboursAreNotInside(t *testing.T) {
 	source := &arrivals{from: []string{"10.0.0.1", "fe80::1", "127.0.0.2", "::ffff:10.0.0.1", "::1"}}
 	var from []string
@@ -129,7 +130,8 @@ func TestNeighboursAreNotInside(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsGoesFirst: of one address, a connection with a request at work stays, and one that had one lately stays longer.
+// TestWhoWaitsGoesFirst: of one address, a connection with a request at work stays,
+// and one that had one lately stays longer.
 func TestWhoWaitsGoesFirst(t *testing.T) {
 	g := gather()
 	list := g.come(maxConnections, "10.0.0.1")
@@ -163,9 +165,9 @@ func attack(ctx context.Context, from, to string, act func(net.Conn)) {
 	}
 }
 
-// TestManyAddressesKeepNobodyOut: 64 addresses hold nine connections each, over which they say nothing, send a request slowly or
-// ask and stay. Probes and a reader are answered all the same. So few come again in a second that this does not measure how many
-// handshakes the machine can do.
+// TestManyAddressesKeepNobodyOut: 64 addresses hold nine connections each, over which they say nothing, send a request
+// slowly or ask and stay. Probes and a reader are answered all the same. So few come again in a second that this does
+// not measure how many handshakes the machine can do.
 func TestManyAddressesKeepNobodyOut(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
@@ -180,11 +182,13 @@ func TestManyAddressesKeepNobodyOut(t *testing.T) {
 	sends := func(text string) func(net.Conn) {
 		return func(conn net.Conn) { fmt.Fprint(tls.Client(conn, n.client), text) }
 	}
-	acts := []func(net.Conn){func(net.Conn) {}, sends("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "), sends("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")}
+	acts := []func(net.Conn){func(net.Conn) {}, sends("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "),
+		sends("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")}
 	for i := range 576 {
 		act := acts[i%len(acts)]
 		attackers.Go(func() {
-			attack(ctx, fmt.Sprintf("127.1.0.%d", 1+i%64), "127.0.0.1"+n.port, func(conn net.Conn) { begun.Add(1); act(conn) })
+			attack(ctx, fmt.Sprintf("127.1.0.%d", 1+i%64), "127.0.0.1"+n.port,
+				func(conn net.Conn) { begun.Add(1); act(conn) })
 		})
 	}
 	for begun.Load() < 576+64 { // some have come again: there was no room

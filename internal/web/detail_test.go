@@ -24,7 +24,8 @@ func TestBacklogHasItsOwnBurst(t *testing.T) {
 		}
 		return d
 	}
-	s.tape.add("/lab/a", history.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000, Burst: history.UnknownBurst})
+	s.tape.add("/lab/a", history.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000,
+		Burst: history.UnknownBurst})
 	s.eventually("the period is kept", func() bool { return len(detail().Periods.End) == 1 })
 	s.agent.set(func(st *report.Status) { st.Containers[0].Burst.InForce = 50 * time.Millisecond })
 	s.await(events, "change", func(data string) bool { return strings.Contains(data, `"burst_ns":50000000`) })
@@ -33,8 +34,8 @@ func TestBacklogHasItsOwnBurst(t *testing.T) {
 	}
 }
 
-// TestDetailFollowsItsSettings: what depends on limit, burst or policy comes with the next frame after a change of them, and
-// not ten seconds later.
+// TestDetailFollowsItsSettings: what depends on limit, burst or policy comes with the next frame after a change of
+// them, and not ten seconds later.
 func TestDetailFollowsItsSettings(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	events := s.listen("/api/v1/live?container=/lab/a")
@@ -60,7 +61,8 @@ func TestDetailFollowsItsSettings(t *testing.T) {
 					now = a
 				}
 			}
-			return d.Row.Policy == string(want.Strategy.Policy) && now.Limit == want.Limit && now.Burst == want.Burst.InForce
+			return d.Row.Policy == string(want.Strategy.Policy) && now.Limit == want.Limit &&
+				now.Burst == want.Burst.InForce
 		})
 		if took := time.Since(begun); took > 3*time.Second {
 			t.Errorf("%s: the row that is marked now came after %v", name, took)

@@ -18,8 +18,8 @@ type DryRun func(ctx context.Context, policy string, watch time.Duration) ([]pla
 // maxWatch bounds how long one dry run may take.
 const maxWatch = 10 * time.Second
 
-// plan answers with what would be changed. Only the control socket has it: a dry run takes turns of its own, and readers are
-// not to keep a second agent going.
+// plan answers with what would be changed. Only the control socket has it: a dry run takes turns of its own, and
+// readers are not to keep a second agent going.
 func (s *Server) plan(d *side) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.dryRun == nil {

@@ -102,7 +102,8 @@ func TestWaiting(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Waiting(ctx, ReadAccess{socket, Nobody}, func() error { return <-wrong }, quiet()) }()
 	c := Dial(socket)
-	for end := time.Now().Add(5 * time.Second); errors.Is(c.Healthy(ctx, "/healthz"), ErrNoAgent); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); errors.Is(c.Healthy(ctx, "/healthz"),
+		ErrNoAgent); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody answers")
 		}

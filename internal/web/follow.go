@@ -13,25 +13,25 @@ import (
 
 // The agent tells those who follow it what changes, once a second.
 //
-// Problem: a page shows a thousand containers, each second. A status of them is a megabyte of JSON, and takes a program a
-// twentieth of a second to write and as much to read.
+// Problem: a page shows a thousand containers, each second. A status of them is a megabyte of JSON, and takes a program
+// a twentieth of a second to write and as much to read.
 //
-// Approach: a stream of frames on the readers' socket, one JSON object a line. The first frame has the whole status; each
-// further one only the containers that differ from the frame before. A busy container has other counters and another reason of
-// its last decision in most frames: where nothing else differs, a frame has these alone. Periods are in it as package history
-// writes them. All followers share the frames. While nobody follows, no status is taken and the kernel records no periods.
-// Successive statuses are in two lists of containers, used in turn: a list of a thousand is most of a megabyte, and with a new
-// one each second the agent would collect its small heap every few seconds.
+// Approach: a stream of frames on the readers' socket, one JSON object a line. The first frame has the whole status;
+// each further one only the containers that differ from the frame before. A busy container has other counters and
+// another reason of its last decision in most frames: where nothing else differs, a frame has these alone. Periods are
+// in it as package history writes them. All followers share the frames. While nobody follows, no status is taken and
+// the kernel records no periods. Successive statuses are in two lists of containers, used in turn: a list of a thousand
+// is most of a megabyte, and with a new one each second the agent would collect its small heap every few seconds.
 //
-// Known limits: counters that no page shows are as old as the container's last whole appearance. A follower that does not
-// read is cut off, and has to begin again with a whole status.
+// Known limits: counters that no page shows are as old as the container's last whole appearance. A follower that does
+// not read is cut off, and has to begin again with a whole status.
 
 // Periods is where the kernel's records of periods come from.
 type Periods interface {
 	// Record has periods recorded from now on, or not any more. The error says why periods are not measured here.
 	Record(on bool) error
-	// Take returns the periods that have ended since the last call by the group's path, and how many found no room in all.
-	// It is called several times a second while periods are recorded.
+	// Take returns the periods that have ended since the last call by the group's path, and how many found no room in
+	// all. It is called several times a second while periods are recorded.
 	Take() (ended map[string][]history.Period, lost int64, err error)
 }
 
@@ -56,7 +56,8 @@ func countsOf(t *report.Totals) counts {
 
 // into sets them.
 func (n counts) into(t *report.Totals) {
-	t.Usage, t.ThrottledWall, t.Throttled, t.Refills, t.AtCap = time.Duration(n[0]), time.Duration(n[1]), n[2], n[3], n[4]
+	t.Usage, t.ThrottledWall, t.Throttled, t.Refills, t.AtCap = time.Duration(n[0]), time.Duration(
+		n[1]), n[2], n[3], n[4]
 }
 
 const (
@@ -137,7 +138,8 @@ func (f *feed) ended(r *recorder) bool {
 	return true
 }
 
-// run makes one frame after the other until nobody follows, and no status is under way: so there is never more than one.
+// run makes one frame after the other until nobody follows, and no status is under way:
+// so there is never more than one.
 func (f *feed) run() {
 	r := recorder{from: f.periods}
 	r.start()
@@ -200,9 +202,10 @@ type glances struct {
 	awaited  <-chan report.Status // nil: none is under way
 }
 
-// next waits for a status. Where it takes too long, ok is false, and the next call waits for the same one: an agent that hangs
-// costs one goroutine, and no other status is written to the list that it has. first: a follower forms differences from this
-// status, and would take what a quiet group used in half a minute for the use of a second: all groups are read.
+// next waits for a status. Where it takes too long, ok is false, and the next call waits for the same one: an agent
+// that hangs costs one goroutine, and no other status is written to the list that it has. first: a follower forms
+// differences from this status, and would take what a quiet group used in half a minute for the use of a second:
+// all groups are read.
 func (g *glances) next(first bool) (s report.Status, ok bool) {
 	if g.awaited == nil {
 		answer, list := make(chan report.Status, 1), g.spare

@@ -18,7 +18,8 @@ import (
 // TestFramesRebuildTheStatus: what a follower makes of frames is what the agent has, in all that a page shows.
 func TestFramesRebuildTheStatus(t *testing.T) {
 	one := func(path string, change func(*report.Container)) report.Container {
-		c := report.Container{Cgroup: path, Name: path, Why: "calm", Totals: report.Totals{Usage: time.Second, Events: &report.Throttles{}}}
+		c := report.Container{Cgroup: path, Name: path, Why: "calm",
+			Totals: report.Totals{Usage: time.Second, Events: &report.Throttles{}}}
 		if change != nil {
 			change(&c)
 		}
@@ -26,7 +27,8 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 	}
 	used := func(d time.Duration) func(*report.Container) {
 		return func(c *report.Container) {
-			c.Totals.Usage, c.Totals.ThrottledWall, c.Totals.Throttled, c.Totals.Refills, c.Totals.AtCap = d, d/2, int64(d), 7, 3
+			c.Totals.Usage, c.Totals.ThrottledWall, c.Totals.Throttled, c.Totals.Refills, c.Totals.AtCap =
+				d, d/2, int64(d), 7, 3
 		}
 	}
 	steps := []struct {
@@ -35,9 +37,12 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 	}{
 		{[]report.Container{one("/a", nil), one("/b", nil), one("/c", nil)}, 3, 0, 0},
 		{[]report.Container{one("/a", nil), one("/b", used(5)), one("/c", nil)}, 0, 1, 0},
-		{[]report.Container{one("/a", func(c *report.Container) { c.Why = "raised" }), one("/b", used(6)), one("/c", nil)}, 0, 1, 1},
-		{[]report.Container{one("/b", used(6)), one("/c", func(c *report.Container) { c.Totals.Events = nil })}, 1, 0, 0},
-		{[]report.Container{one("/d", nil), one("/b", func(c *report.Container) { used(6)(c); c.Totals.Waited = &report.Waited{Wanted: 1} })}, 2, 0, 0},
+		{[]report.Container{one("/a", func(c *report.Container) { c.Why = "raised" }), one("/b", used(6)),
+			one("/c", nil)}, 0, 1, 1},
+		{[]report.Container{one("/b", used(6)), one("/c", func(c *report.Container) { c.Totals.Events = nil })}, 1, 0,
+			0},
+		{[]report.Container{one("/d", nil), one("/b",
+			func(c *report.Container) { used(6)(c); c.Totals.Waited = &report.Waited{Wanted: 1} })}, 2, 0, 0},
 		{[]report.Container{one("/d", nil)}, 0, 0, 0},
 		{[]report.Container{one("/d", func(c *report.Container) { used(8)(c); c.Why = "raised" })}, 0, 1, 1},
 		{nil, 0, 0, 0},
@@ -49,7 +54,8 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 		slices.SortFunc(step.list, func(a, b report.Container) int { return strings.Compare(a.Cgroup, b.Cgroup) })
 		news := compare(before, step.list)
 		news.Whole = i == 0
-		sent, want := [3]int{len(news.Status.Containers), len(news.Counts), len(news.Whys)}, [3]int{step.whole, step.counts, step.whys}
+		sent, want := [3]int{len(news.Status.Containers), len(news.Counts), len(news.Whys)}, [3]int{step.whole,
+			step.counts, step.whys}
 		if sent != want {
 			t.Errorf("step %d: %d whole, counts and whys sent, want %d", i, sent, want)
 		}

@@ -57,7 +57,8 @@ func (d *side) readOnly(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *side) notFound(w http.ResponseWriter, r *http.Request) {
-	d.fail(w, &Error{Msg: "nothing is at " + r.Method + " " + r.URL.Path, Code: http.StatusNotFound, Advice: "/ lists what there is"})
+	d.fail(w, &Error{Msg: "nothing is at " + r.Method + " " + r.URL.Path, Code: http.StatusNotFound,
+		Advice: "/ lists what there is"})
 }
 
 // show answers with something made of a snapshot.
@@ -92,7 +93,8 @@ func post[Q any](s *Server, do func(context.Context, Q) (any, error)) http.Handl
 		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&q); err != nil && !errors.Is(err, io.EOF) { // no body: no arguments
-			s.owner.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest, Advice: "send one JSON object; docs/REFERENCE.md names the fields"})
+			s.owner.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest,
+				Advice: "send one JSON object; docs/REFERENCE.md names the fields"})
 			return
 		}
 		result, err := do(r.Context(), q)
@@ -157,7 +159,8 @@ func ofFamily(results []plan.Result, cgroup string) []plan.Result {
 // target finds the unit that an argument means.
 func (s *Server) target(ctx context.Context, arg string, d duration) (Target, error) {
 	if d < 0 {
-		return Target{}, &Error{Msg: fmt.Sprintf("a time of %s is negative", time.Duration(d)), Code: http.StatusBadRequest}
+		return Target{}, &Error{Msg: fmt.Sprintf("a time of %s is negative", time.Duration(d)),
+			Code: http.StatusBadRequest}
 	}
 	st, err := s.owner.ask(ctx, &s.owner.whole)
 	if err != nil {

@@ -34,7 +34,8 @@ func ready(s report.Status, now time.Time) error {
 		return fmt.Errorf("configuration: %s (the last good one is in force)", s.ConfigMsg)
 	}
 	if k := s.Kubernetes; k != nil && !k.Ready {
-		return fmt.Errorf("the API server has not listed everything yet, and no pod is burst until then: %s", cmp.Or(k.Fault, "the request is pending"))
+		return fmt.Errorf("the API server has not listed everything yet, and no pod is burst until then: %s",
+			cmp.Or(k.Fault, "the request is pending"))
 	}
 	return alive(s, now)
 }

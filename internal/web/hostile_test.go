@@ -22,7 +22,8 @@ func TestHostileNamesOnTheNetwork(t *testing.T) {
 			t.Fatal(err)
 		}
 		res.Body.Close()
-		if kind := res.Header.Get("Content-Type"); strings.Contains(kind, "html") != (path == "/") || res.Header.Get("X-Content-Type-Options") != "nosniff" ||
+		if kind := res.Header.Get("Content-Type"); strings.Contains(kind, "html") != (path == "/") ||
+			res.Header.Get("X-Content-Type-Options") != "nosniff" ||
 			!strings.HasPrefix(res.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: %v", path, res.Header)
 		}

@@ -32,8 +32,9 @@ type changes struct {
 
 // changeEvent is the event that takes a page from one view to the next.
 func changeEvent(old, now *view.View) []byte {
-	c := changes{Now: now.Now, Window: now.Window, Mode: string(now.Mode), HeldReason: now.HeldReason, Sentence: now.Sentence,
-		Rows: []*view.Row{}, Gone: []string{}}
+	c := changes{Now: now.Now, Window: now.Window, Mode: string(now.Mode), HeldReason: now.HeldReason,
+		Sentence: now.Sentence,
+		Rows:     []*view.Row{}, Gone: []string{}}
 	before := make(map[string]*view.Row, len(old.Rows))
 	for i := range old.Rows {
 		before[old.Rows[i].ID] = &old.Rows[i]
@@ -51,8 +52,10 @@ func changeEvent(old, now *view.View) []byte {
 	for _, part := range []struct {
 		to       *json.RawMessage
 		old, now any
-	}{{&c.Mark, old.Mark, now.Mark}, {&c.Recording, old.Recording, now.Recording}, {&c.Problems, old.Problems, now.Problems},
-		{&c.Colocation, old.Colocation, now.Colocation}, {&c.Reserve, old.Reserve, now.Reserve}, {&c.Waits, old.Waits, now.Waits}} {
+	}{{&c.Mark, old.Mark, now.Mark}, {&c.Recording, old.Recording, now.Recording},
+		{&c.Problems, old.Problems, now.Problems},
+		{&c.Colocation, old.Colocation, now.Colocation}, {&c.Reserve, old.Reserve, now.Reserve}, {&c.Waits, old.Waits,
+			now.Waits}} {
 		a, err1 := json.Marshal(part.old)
 		b, err2 := json.Marshal(part.now)
 		if err1 == nil && err2 == nil && !bytes.Equal(a, b) {
@@ -78,8 +81,8 @@ type agentState struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// detailEvery is how often a detail is sent anew, of which the periods come each second. It comes at once where the settings
-// have changed that it depends on.
+// detailEvery is how often a detail is sent anew, of which the periods come each second. It comes at once where the
+// settings have changed that it depends on.
 const detailEvery = 10 * time.Second
 
 // settings are what a detail depends on besides its periods.
@@ -171,7 +174,8 @@ func (l *liveReader) quiet(s *scene) []byte {
 	case s.lost != "":
 		return event("agent", agentState{Why: s.lost, Since: &s.since})
 	}
-	return event("agent", agentState{OK: true}) // a comment would do, but pages do not see it: EventSource drops comments
+	// a comment would do, but pages do not see it: EventSource drops comments
+	return event("agent", agentState{OK: true})
 }
 
 // show sends what the reader has not seen of a scene.
@@ -205,7 +209,8 @@ func (l *liveReader) detail(s *scene) []byte {
 		return nil // it is gone, as the view says
 	}
 	row := &s.view.Rows[at]
-	if l.detailed.IsZero() || now.Sub(l.detailed) >= detailEvery || now.Before(l.detailed) || l.shownFor != settingsOf(row) {
+	if l.detailed.IsZero() || now.Sub(l.detailed) >= detailEvery || now.Before(l.detailed) ||
+		l.shownFor != settingsOf(row) {
 		first := l.detailed.IsZero()
 		d, list, err := l.watcher.detail(s, l.container)
 		if err != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // pagePolicy has the page take scripts and styles from this server only, and no page show it in a frame.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
+	"'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // look adds what the page needs to a site.
@@ -87,7 +88,9 @@ func (s *Site) seen(w http.ResponseWriter, r *http.Request, make func(*scene) (a
 		if err != nil {
 			return err
 		}
-		p := newPage(format{r.URL.Path, jsonType, func(w io.Writer, _ report.Status) error { return json.NewEncoder(w).Encode(v) }})
+		p := newPage(format{r.URL.Path, jsonType, func(w io.Writer, _ report.Status) error {
+			return json.NewEncoder(w).Encode(v)
+		}})
 		s.pages.render(p, report.Status{})
 		if p.err == nil {
 			s.pages.send(w, r, p)
@@ -121,7 +124,8 @@ func (s *Site) snapshot(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node), scene.view.Now.UTC().Format("20060102T150405Z"))
+		name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node),
+			scene.view.Now.UTC().Format("20060102T150405Z"))
 		h := w.Header()
 		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		if err := newStream(w, "application/gzip").write(b.Bytes()); err != nil {

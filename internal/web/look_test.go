@@ -24,23 +24,28 @@ func TestLive(t *testing.T) {
 	events := s.listen("/api/v1/live?container=/lab/a")
 	first := s.await(events, "view", nil)
 	var v view.View
-	if err := json.Unmarshal([]byte(first), &v); err != nil || len(v.Rows) != 2 || v.Node != "node-1" || v.Schema != view.Schema {
+	if err := json.Unmarshal([]byte(first), &v); err != nil || len(v.Rows) != 2 || v.Node != "node-1" ||
+		v.Schema != view.Schema {
 		t.Fatalf("%v %s", err, first)
 	}
 	var d view.Detail
-	if err := json.Unmarshal([]byte(s.await(events, "detail", nil)), &d); err != nil || d.Row.ID != "/lab/a" || len(d.Periods.End) != 0 {
+	if err := json.Unmarshal([]byte(s.await(events, "detail", nil)), &d); err != nil || d.Row.ID != "/lab/a" ||
+		len(d.Periods.End) != 0 {
 		t.Fatalf("%v %+v", err, d)
 	}
 	s.await(events, "change", func(data string) bool { return strings.Contains(data, `"rows":[]`) }) // nothing is new
 	s.agent.set(func(st *report.Status) { st.Containers[1].Why = "changed" })
 	data := s.await(events, "change", func(data string) bool { return strings.Contains(data, `"why":"changed"`) })
 	var c changes
-	if err := json.Unmarshal([]byte(data), &c); err != nil || len(c.Rows) != 1 || c.Rows[0].ID != "/lab/b" || len(c.Gone) != 0 || c.Problems != nil {
+	if err := json.Unmarshal([]byte(data), &c); err != nil || len(c.Rows) != 1 || c.Rows[0].ID != "/lab/b" ||
+		len(c.Gone) != 0 || c.Problems != nil {
 		t.Errorf("%v: %s", err, data)
 	}
-	s.tape.add("/lab/a", history.Period{End: end.UnixMilli() + 500, Used: 7, Quota: 50_000}, history.Period{End: end.UnixMilli() + 600, Used: 8, Quota: 50_000})
+	s.tape.add("/lab/a", history.Period{End: end.UnixMilli() + 500, Used: 7, Quota: 50_000},
+		history.Period{End: end.UnixMilli() + 600, Used: 8, Quota: 50_000})
 	var p view.Periods
-	if err := json.Unmarshal([]byte(s.await(events, "periods", nil)), &p); err != nil || len(p.Used) != 2 || p.Used[1] != 8 || p.End[1] != end.UnixMilli()+600 {
+	if err := json.Unmarshal([]byte(s.await(events, "periods", nil)), &p); err != nil || len(p.Used) != 2 ||
+		p.Used[1] != 8 || p.End[1] != end.UnixMilli()+600 {
 		t.Errorf("%v: %+v", err, p)
 	}
 	s.agent.set(func(st *report.Status) { st.Containers, st.Problems = st.Containers[:1], []string{"a problem"} })
@@ -53,7 +58,8 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestNothingWhileNobodyLooks: no status is taken and no period recorded before the first reader, and a while after the last.
+// TestNothingWhileNobodyLooks: no status is taken and no period recorded before the first reader,
+// and a while after the last.
 func TestNothingWhileNobodyLooks(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	if n := s.agent.count(); n != 0 {
@@ -87,8 +93,8 @@ func TestNothingWhileNobodyLooks(t *testing.T) {
 	}
 }
 
-// TestAgentIsLost: an agent that ends, and one that hangs, is told of within three seconds, again and again, and so is its
-// return.
+// TestAgentIsLost: an agent that ends, and one that hangs, is told of within three seconds, again and again, and so is
+// its return.
 func TestAgentIsLost(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	events := s.listen("/api/v1/live")
@@ -103,7 +109,8 @@ func TestAgentIsLost(t *testing.T) {
 	if took := time.Since(begun); took > 3500*time.Millisecond { // the frame before may be a second old
 		t.Errorf("told after %v", took)
 	}
-	if code, body := get(t, s.url+"/api/v1/view"); code != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer") {
+	if code, body := get(t, s.url+"/api/v1/view"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "does not answer") {
 		t.Errorf("%d %s", code, body)
 	}
 	s.await(events, "agent", lost)
@@ -198,10 +205,12 @@ func TestUnmeasuredPeriods(t *testing.T) {
 // TestContainer: one detail, and 404 for nobody.
 func TestContainer(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
-	if code, body := get(t, s.url+"/api/v1/container?id=/lab/a"); code != http.StatusOK || !strings.Contains(body, `"id":"/lab/a"`) {
+	if code, body := get(t, s.url+"/api/v1/container?id=/lab/a"); code != http.StatusOK ||
+		!strings.Contains(body, `"id":"/lab/a"`) {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body := get(t, s.url+"/api/v1/container?id=/lab/nobody"); code != http.StatusNotFound || !strings.Contains(body, "hint") {
+	if code, body := get(t, s.url+"/api/v1/container?id=/lab/nobody"); code != http.StatusNotFound ||
+		!strings.Contains(body, "hint") {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -222,7 +231,8 @@ func TestSnapshotIsServed(t *testing.T) {
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if name := res.Header.Get("Content-Disposition"); err != nil || !strings.Contains(name, `filename="plimsoll-node-1-`) {
+	if name := res.Header.Get("Content-Disposition"); err != nil ||
+		!strings.Contains(name, `filename="plimsoll-node-1-`) {
 		t.Fatalf("%q %v", name, err)
 	}
 	file, err := view.ReadSnapshot(bytes.NewReader(data), view.MaxSnapshotBytes)
@@ -230,7 +240,8 @@ func TestSnapshotIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := onStage(t, nil, func(o *SiteOptions) { o.From, o.Agent = &file, "/nowhere" })
-	for path, want := range map[string]string{"/api/v1/view": `"recorded":"`, "/api/v1/container?id=/lab/a": `"used_us":[7]`, "/healthz": "ok"} {
+	for path, want := range map[string]string{"/api/v1/view": `"recorded":"`,
+		"/api/v1/container?id=/lab/a": `"used_us":[7]`, "/healthz": "ok"} {
 		if code, body := get(t, other.url+path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
@@ -248,7 +259,8 @@ func TestSnapshotIsServed(t *testing.T) {
 
 // TestPageFiles: index.html for browsers, the list of paths for others, a strict policy, and nothing sent twice.
 func TestPageFiles(t *testing.T) {
-	files := fstest.MapFS{"index.html": {Data: []byte("<!doctype html><title>page</title>")}, "assets/app.js": {Data: []byte("let x")},
+	files := fstest.MapFS{"index.html": {Data: []byte("<!doctype html><title>page</title>")},
+		"assets/app.js":  {Data: []byte("let x")},
 		"assets/app.css": {Data: []byte("a{}")}, "secret": {Data: []byte("secret")}}
 	s := onStage(t, nil, func(o *SiteOptions) { o.Page = files })
 	ask := func(path, accept, tag string) *http.Response {
@@ -266,10 +278,12 @@ func TestPageFiles(t *testing.T) {
 		res.Body.Close()
 		return res
 	}
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/assets/app.js": "text/javascript; charset=utf-8", "/assets/app.css": "text/css; charset=utf-8"} {
+	for path, kind := range map[string]string{"/": "text/html; charset=utf-8",
+		"/assets/app.js": "text/javascript; charset=utf-8", "/assets/app.css": "text/css; charset=utf-8"} {
 		res := ask(path, "text/html,*/*", "")
 		h := res.Header
-		if res.StatusCode != http.StatusOK || h.Get("Content-Type") != kind || h.Get("Content-Security-Policy") != pagePolicy || h.Get("ETag") == "" ||
+		if res.StatusCode != http.StatusOK || h.Get("Content-Type") != kind ||
+			h.Get("Content-Security-Policy") != pagePolicy || h.Get("ETag") == "" ||
 			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-cache" {
 			t.Errorf("%s: %s %v", path, res.Status, h)
 		}
@@ -280,12 +294,14 @@ func TestPageFiles(t *testing.T) {
 	if _, body := get(t, s.url+"/"); !strings.Contains(body, "<h1>plimsoll</h1>") {
 		t.Errorf("who does not take HTML gets the list of paths: %s", body)
 	}
-	for _, path := range []string{"/secret", "/assets/", "/assets/none.js", "/assets/..%2fsecret", "/assets/%2e%2e/secret"} {
+	for _, path := range []string{"/secret", "/assets/", "/assets/none.js", "/assets/..%2fsecret",
+		"/assets/%2e%2e/secret"} {
 		if res := ask(path, "text/html", ""); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", path, res.Status)
 		}
 	}
-	if res := ask("/api/v1/view", "*/*", ""); !strings.HasPrefix(res.Header.Get("Content-Security-Policy"), "default-src 'none'; frame-ancestors") {
+	if res := ask("/api/v1/view", "*/*", ""); !strings.HasPrefix(res.Header.Get("Content-Security-Policy"),
+		"default-src 'none'; frame-ancestors") {
 		t.Errorf("data is no page: %v", res.Header)
 	}
 }

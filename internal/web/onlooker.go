@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/view"
 )
 
-// Onlooker is one program that sees of an agent what the page shows, and follows it for itself. Its calls end with their
-// context; Periods is not to be called twice at a time.
+// Onlooker is one program that sees of an agent what the page shows, and follows it for itself. Its calls end with
+// their context; Periods is not to be called twice at a time.
 type Onlooker struct {
 	watch *watcher
 	seen  int // the number of the last scene that View gave
@@ -43,13 +43,14 @@ func (o *Onlooker) View(ctx context.Context) (view.View, error) {
 		select {
 		case <-next:
 		case <-ctx.Done():
-			return view.View{}, &Error{Msg: "the agent gave no answer in time", Code: http.StatusServiceUnavailable, Advice: "see the agent's log"}
+			return view.View{}, &Error{Msg: "the agent gave no answer in time", Code: http.StatusServiceUnavailable,
+				Advice: "see the agent's log"}
 		}
 	}
 }
 
-// Periods are those of a container that it has not given yet, of the last 15 minutes where it is another container than in the
-// call before. They are false where nothing records the periods of this container.
+// Periods are those of a container that it has not given yet, of the last 15 minutes where it is another container than
+// in the call before. They are false where nothing records the periods of this container.
 func (o *Onlooker) Periods(id string) (view.Periods, bool) {
 	s, _ := o.watch.latest()
 	if s == nil || s.lost != "" {

@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestOnlooker: each view is another one, and each period comes once; of a container that is not watched it says so; and
-// without an agent there is an error.
+// TestOnlooker: each view is another one, and each period comes once; of a container that is not watched it says so;
+// and without an agent there is an error.
 func TestOnlooker(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	s.agent.set(func(st *report.Status) {

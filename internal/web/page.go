@@ -37,7 +37,8 @@ func reportFormat() format {
 
 // metricsFormat is the text format of Prometheus, the one that all versions of it take.
 func metricsFormat(d report.Detail) format {
-	return format{"metrics", "text/plain; version=0.0.4; charset=utf-8", func(w io.Writer, s report.Status) error { return writeMetrics(w, s, d) }}
+	return format{"metrics", "text/plain; version=0.0.4; charset=utf-8",
+		func(w io.Writer, s report.Status) error { return writeMetrics(w, s, d) }}
 }
 
 func writeMetrics(w io.Writer, s report.Status, d report.Detail) error {

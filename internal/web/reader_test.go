@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReaderMayReadEverything: the chart's ClusterRole for readers, and the manifest that is rendered from it, permit each
-// path of a site. The paths that need no permission are left out.
+// TestReaderMayReadEverything: the chart's ClusterRole for readers, and the manifest that is rendered from it, permit
+// each path of a site. The paths that need no permission are left out.
 func TestReaderMayReadEverything(t *testing.T) {
 	route := regexp.MustCompile(`HandleFunc\("GET (/[^"{]*)([^"]*)"`)
 	var paths []string
@@ -31,7 +31,8 @@ func TestReaderMayReadEverything(t *testing.T) {
 	if len(paths) < 9 {
 		t.Fatalf("a site has more paths than %q", paths)
 	}
-	for _, file := range []string{"../../deploy/helm/plimsoll/templates/rbac.yaml", "../../deploy/manifests/plimsoll.yaml"} {
+	for _, file := range []string{"../../deploy/helm/plimsoll/templates/rbac.yaml",
+		"../../deploy/manifests/plimsoll.yaml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

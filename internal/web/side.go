@@ -22,8 +22,8 @@ const (
 	retryAfter = time.Second
 )
 
-// side is one way to reach a server: the control socket, the socket for readers, the network. Each has bounds of its own,
-// so that readers do not keep the owner of the control socket from an answer.
+// side is one way to reach a server: the control socket, the socket for readers, the network. Each has bounds of its
+// own, so that readers do not keep the owner of the control socket from an answer.
 type side struct {
 	*answers
 	places    chan struct{} // one for each request that is at work or waits

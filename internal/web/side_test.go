@@ -302,7 +302,8 @@ func TestEachClientHasAShareOfPermissions(t *testing.T) {
 			for range maxOfClient {
 				ask(address, "/metrics")
 			}
-			if w := ask(address, "/metrics"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+			if w := ask(address, "/metrics"); w.Code != http.StatusServiceUnavailable ||
+				w.Header().Get("Retry-After") != "1" {
 				t.Errorf("%s has its share: %d %s", address, w.Code, w.Body)
 			}
 			if n := access.asked.Load() - before; n != maxOfClient {
@@ -320,8 +321,9 @@ func TestEachClientHasAShareOfPermissions(t *testing.T) {
 
 // TestWhoseShareItIs: an address of IPv4, 64 bits of IPv6, and nobody's on this machine.
 func TestWhoseShareItIs(t *testing.T) {
-	for from, want := range map[string]string{"10.0.0.1:1": "10.0.0.1", "[::ffff:10.0.0.1]:1": "10.0.0.1", "[2001:db8:1:2:3::4]:1": "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:1": "fe80::/64", "127.0.0.1:1": "", "[::1]:1": "", "[::ffff:127.0.0.1]:1": "", "@": ""} {
+	for from, want := range map[string]string{"10.0.0.1:1": "10.0.0.1", "[::ffff:10.0.0.1]:1": "10.0.0.1",
+		"[2001:db8:1:2:3::4]:1": "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:1":      "fe80::/64", "127.0.0.1:1": "", "[::1]:1": "", "[::ffff:127.0.0.1]:1": "", "@": ""} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = from
 		if got := clientOf(r); got != want {
@@ -367,7 +369,8 @@ func TestEachClientHasAShare(t *testing.T) {
 	})
 }
 
-// TestReadersHaveAFixedPartOfTheAgentsTime: between two snapshots for readers is a pause of four times the first one's time.
+// TestReadersHaveAFixedPartOfTheAgentsTime: between two snapshots for readers is a pause of
+// four times the first one's time.
 func TestReadersHaveAFixedPartOfTheAgentsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshots{pause: readersPause, take: func(context.Context) (report.Status, error) {

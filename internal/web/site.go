@@ -21,21 +21,22 @@ import (
 //
 // # Problem
 //
-// Names, limits and use of all tenants are on the pages. Whoever reaches the address may not be one of those who may read
-// them, and may ask as often as the network carries. The agent must not notice.
+// Names, limits and use of all tenants are on the pages. Whoever reaches the address may not be one of those who may
+// read them, and may ask as often as the network carries. The agent must not notice.
 //
 // # Approach
 //
-// An address of the loopback interface is open to the programs of this machine (in a pod: to those who may forward a port
-// to it). Any other address speaks TLS, and asks Access who may read; /healthz, /readyz and /livez have no content, and are open.
-// A request names the address that it was sent to, not a domain (Hosts apart), so that no page of a browser can read by DNS
-// rebinding. Answers are rendered once a snapshot and shared; a bounded number waits, and each address has a share of it.
+// An address of the loopback interface is open to the programs of this machine (in a pod: to those who may forward a
+// port to it). Any other address speaks TLS, and asks Access who may read; /healthz, /readyz and /livez have no
+// content, and are open. A request names the address that it was sent to, not a domain (Hosts apart), so that no page
+// of a browser can read by DNS rebinding. Answers are rendered once a snapshot and shared; a bounded number waits, and
+// each address has a share of it.
 //
 // # Known limits
 //
-// All programs of the loopback interface are one client. An address behind NAT, or of an IPv6 network of 64 bits, shares its
-// part with its neighbours. Many addresses together can ask an API server so much that a reader at an address that it does not
-// know yet waits in vain.
+// All programs of the loopback interface are one client. An address behind NAT, or of an IPv6 network of 64 bits,
+// shares its part with its neighbours. Many addresses together can ask an API server so much that a reader at an
+// address that it does not know yet waits in vain.
 type Site struct {
 	listeners map[net.Listener]http.Handler
 	pages     *side
@@ -96,7 +97,8 @@ func OpenSite(o SiteOptions) (*Site, error) {
 }
 
 func errOpen(address string) error {
-	return &Error{Msg: fmt.Sprintf("listen on %s: names and use of all containers would be open to the network", address),
+	return &Error{Msg: fmt.Sprintf("listen on %s: names and use of all containers would be open to the network",
+		address),
 		Advice: "say who may read: --token-file, --client-ca or --kube-auth (docs/REFERENCE.md)"}
 }
 
@@ -157,8 +159,8 @@ func (s *Site) handler(o SiteOptions) http.Handler {
 	return mux
 }
 
-// health passes the agent's judgement on, without a word about it: the path is open to everybody. So all requests that wait
-// share one question to the agent.
+// health passes the agent's judgement on, without a word about it: the path is open to everybody. So all requests that
+// wait share one question to the agent.
 func (s *Site) health(path string) http.HandlerFunc {
 	judgements := &snapshots{pause: readersPause, take: func(ctx context.Context) (report.Status, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.pages.patience)
@@ -191,8 +193,8 @@ func (s *Site) permit(access Access, next http.Handler) http.Handler {
 	})
 }
 
-// mayRead asks Access, for a part of a client's requests at a time: an API server is asked a few questions a second, and
-// whoever sends many tokens that nobody knows would otherwise keep all others waiting.
+// mayRead asks Access, for a part of a client's requests at a time: an API server is asked a few questions a second,
+// and whoever sends many tokens that nobody knows would otherwise keep all others waiting.
 func (s *Site) mayRead(access Access, r *http.Request) error {
 	client := cmp.Or(clientOf(r), "this machine")
 	leave, ok := s.asking.enter(client)
@@ -216,7 +218,8 @@ func asData(next http.Handler) http.Handler {
 func (s *Site) checkHost(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !knownHost(r.Host, names) {
-			s.pages.fail(w, &Error{Msg: fmt.Sprintf("%.80q is not a name of this server", r.Host), Code: http.StatusMisdirectedRequest,
+			s.pages.fail(w, &Error{Msg: fmt.Sprintf("%.80q is not a name of this server", r.Host),
+				Code:   http.StatusMisdirectedRequest,
 				Advice: "ask by its address, or name the host with --host"})
 			return
 		}

@@ -52,7 +52,8 @@ func onNetwork(t *testing.T, token string) *network {
 	certificate := &Certificate{Now: time.Now}
 	site, err := OpenSite(SiteOptions{Listen: []string{"0.0.0.0:0"}, Agent: reader(c).socket, Now: later, Log: quiet(),
 		Access: AnyOf{ClientCertificate{}, TokenFile(token)},
-		TLS:    &tls.Config{GetCertificate: certificate.Get, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: n.authorities.pool}})
+		TLS: &tls.Config{GetCertificate: certificate.Get, ClientAuth: tls.VerifyClientCertIfGiven,
+			ClientCAs: n.authorities.pool}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,8 @@ func (n *network) ask(path, authorization string, want int) {
 	}
 }
 
-// TestAccess: beyond the loopback interface a page is for who may read, and over TLS only. Probes are open, and say nothing.
+// TestAccess: beyond the loopback interface a page is for who may read, and over TLS only. Probes are open,
+// and say nothing.
 func TestAccess(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {
@@ -101,7 +103,8 @@ func TestAccess(t *testing.T) {
 	}
 	write("secret\n")
 	n := onNetwork(t, token)
-	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live", "/api/v1/container?id=/lab/a", "/api/v1/snapshot", "/assets/app.js", "/", "/nowhere"} {
+	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live",
+		"/api/v1/container?id=/lab/a", "/api/v1/snapshot", "/assets/app.js", "/", "/nowhere"} {
 		n.ask(path, "", http.StatusUnauthorized)
 		n.ask(path, "Bearer wrong", http.StatusUnauthorized)
 		n.ask(path, "Basic secret", http.StatusUnauthorized)
@@ -185,8 +188,9 @@ func authority(t *testing.T) *issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +209,10 @@ func (i *issuer) issue(t *testing.T) tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "prometheus"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature}
+	c := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "prometheus"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, c, i.cert, &key.PublicKey, i.key)
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +238,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 			text = text[:len(text)/2]
 		}
 		if err := errors.Join(os.WriteFile(c.CertFile, text, 0o600),
-			os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
+			os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}),
+				0o600)); err != nil {
 			t.Fatal(err)
 		}
 		at = at.Add(time.Second)
@@ -264,8 +271,10 @@ func TestCertificateIsReadAgain(t *testing.T) {
 func TestHost(t *testing.T) {
 	s := &Site{pages: newSide(newAnswers(local{}, time.Now, quiet()))}
 	h := s.checkHost([]string{"node-7.example"}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for host, want := range map[string]int{"127.0.0.1:12779": 200, "[::1]:12779": 200, "localhost:1": 200, "LOCALHOST": 200, "10.1.2.3": 200,
-		"node-7.example:12779": 200, "Node-7.example.": 200, "evil.example:12779": 421, "127.0.0.1.evil.example": 421, "": 421, "localhost.evil": 421,
+	for host, want := range map[string]int{"127.0.0.1:12779": 200, "[::1]:12779": 200, "localhost:1": 200,
+		"LOCALHOST": 200, "10.1.2.3": 200,
+		"node-7.example:12779": 200, "Node-7.example.": 200, "evil.example:12779": 421, "127.0.0.1.evil.example": 421,
+		"": 421, "localhost.evil": 421,
 		"evil-node-7.example": 421, "node-7.example.evil": 421} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host = host
@@ -278,13 +287,15 @@ func TestHost(t *testing.T) {
 
 // TestSiteWithoutAgent: the site outlives the agent, and says that it is gone.
 func TestSiteWithoutAgent(t *testing.T) {
-	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: filepath.Join(t.TempDir(), ReadSocket), Now: time.Now, Log: quiet()})
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: filepath.Join(t.TempDir(), ReadSocket),
+		Now: time.Now, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	during(t, site.Serve)
 	url := "http://" + site.Addrs()[0]
-	for path, want := range map[string]string{"/healthz": "not ok", "/readyz": "not ok", "/metrics": ErrNoAgent.Error(), "/api/v1/status": ErrNoAgent.Error()} {
+	for path, want := range map[string]string{"/healthz": "not ok", "/readyz": "not ok", "/metrics": ErrNoAgent.Error(),
+		"/api/v1/status": ErrNoAgent.Error()} {
 		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
@@ -319,7 +330,8 @@ func TestReadSocketOnlyReads(t *testing.T) {
 		}
 	}
 	var p report.Plan
-	if err := r.call(t.Context(), http.MethodGet, "plan?watch=0s", nil, &p); !errors.As(err, &e) || e.Code != http.StatusNotFound || dry {
+	if err := r.call(t.Context(), http.MethodGet, "plan?watch=0s", nil, &p); !errors.As(err, &e) ||
+		e.Code != http.StatusNotFound || dry {
 		t.Errorf("plan: %v, a dry run: %v", err, dry)
 	}
 	if _, err := c.Plan(t.Context(), "", 0); err != nil || !dry {

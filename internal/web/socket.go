@@ -21,11 +21,11 @@ const Nobody = -1
 // maxSocketPath is what sockaddr_un holds, less the final zero (include/uapi/linux/un.h, UNIX_PATH_MAX).
 const maxSocketPath = 107
 
-// ListenUnix opens a socket that its owner may connect to, and a group's members unless the group is Nobody. A file left by
-// a dead process is replaced, a live process's is not.
+// ListenUnix opens a socket that its owner may connect to, and a group's members unless the group is Nobody. A file
+// left by a dead process is replaced, a live process's is not.
 //
-// Who connects is checked twice: by the mode of the file, and by who the kernel says the peer is (unix(7), SO_PEERCRED), so
-// that a file whose mode was changed opens nothing.
+// Who connects is checked twice: by the mode of the file, and by who the kernel says the peer is (unix(7),
+// SO_PEERCRED), so that a file whose mode was changed opens nothing.
 func ListenUnix(path string, group int, log *slog.Logger) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
@@ -116,7 +116,9 @@ func credentials(conn net.Conn) (*unix.Ucred, error) {
 		return nil, err
 	}
 	var peer *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+	if e := raw.Control(func(fd uintptr) {
+		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); e != nil {
 		return nil, e
 	}
 	return peer, err

@@ -75,7 +75,8 @@ func TestOtherFilesAreNotReplaced(t *testing.T) {
 }
 
 func TestLongSocketPathIsExplained(t *testing.T) {
-	if _, err := ListenUnix("/tmp/"+strings.Repeat("a", maxSocketPath), Nobody, quiet()); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := ListenUnix("/tmp/"+strings.Repeat("a", maxSocketPath), Nobody, quiet()); err == nil ||
+		!strings.Contains(err.Error(), "longer than") {
 		t.Errorf("got %v, want the limit", err)
 	}
 }
@@ -150,8 +151,8 @@ func TestServeEndsAtOnceWhenItsContextHasEnded(t *testing.T) {
 	}
 }
 
-// TestPeers: who may connect, by the file's mode and by what the kernel says of the peer. The test runs itself as another
-// user, who tries to read the agent's state.
+// TestPeers: who may connect, by the file's mode and by what the kernel says of the peer. The test runs itself as
+// another user, who tries to read the agent's state.
 func TestPeers(t *testing.T) {
 	if socket := os.Getenv("PEER_SOCKET"); socket != "" {
 		_, err := Dial(socket).Status(t.Context())
@@ -174,7 +175,8 @@ func TestPeers(t *testing.T) {
 	}
 	const group, stranger = 64_001, 64_002
 	control, read := filepath.Join(dir, ControlSocket), filepath.Join(dir, ReadSocket)
-	s, err := Listen(&fake{status: healthy()}, Options{Control: control, Read: ReadAccess{read, group}, Now: later, Log: quiet()})
+	s, err := Listen(&fake{status: healthy()}, Options{Control: control, Read: ReadAccess{read, group}, Now: later,
+		Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}

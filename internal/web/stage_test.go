@@ -111,7 +111,8 @@ func onStage(t *testing.T, tape *tape, change func(*SiteOptions)) *stage {
 	s.agent.status.Containers[0].Limit, s.agent.status.Containers[0].Period = 50*time.Millisecond, 100*time.Millisecond
 	s.agent.status.Containers[0].Totals.Events = &report.Throttles{}
 	dir := t.TempDir()
-	o := Options{Control: filepath.Join(dir, ControlSocket), Read: ReadAccess{filepath.Join(dir, ReadSocket), Nobody}, Now: time.Now, Log: quiet()}
+	o := Options{Control: filepath.Join(dir, ControlSocket), Read: ReadAccess{filepath.Join(dir, ReadSocket), Nobody},
+		Now: time.Now, Log: quiet()}
 	if tape != nil {
 		o.Periods = tape
 	}
@@ -125,7 +126,8 @@ func onStage(t *testing.T, tape *tape, change func(*SiteOptions)) *stage {
 	go func() { done <- server.Serve(ctx) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })
 	t.Cleanup(s.stop)
-	so := SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: o.Read.Socket, Node: "node-1", Now: time.Now, Log: quiet()}
+	so := SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: o.Read.Socket, Node: "node-1", Now: time.Now,
+		Log: quiet()}
 	if change != nil {
 		change(&so)
 	}

@@ -18,7 +18,8 @@ func Waiting(ctx context.Context, at ReadAccess, wrong func() error, log *slog.L
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sayHealth(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { sayHealth(w, wrong()) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, `{"error": "this agent stands by for the one that runs on its node"}`, http.StatusServiceUnavailable)
+		http.Error(w, `{"error": "this agent stands by for the one that runs on its node"}`,
+			http.StatusServiceUnavailable)
 	})
 	return serve(ctx, map[net.Listener]http.Handler{l: mux}, log)
 }

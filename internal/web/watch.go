@@ -2,10 +2,8 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,13 +14,13 @@ import (
 
 // watcher follows the agent while somebody looks at the page, and makes the scenes that all readers share.
 //
-// Problem: eight pages may be open, and each wants what has changed, each second. An agent that is lost has to be told of
-// within three seconds, also where its process is there and does not answer.
+// Problem: eight pages may be open, and each wants what has changed, each second. An agent that is lost has to be told
+// of within three seconds, also where its process is there and does not answer.
 //
 // Approach: one connection to the agent, whatever the number of readers. Each frame makes one scene: the view, and what
-// changed since the scene before, which is written as JSON once. Where no frame comes for a while, the scene is that the agent
-// is lost. A minute after the last reader has gone, the connection is closed and what was kept is forgotten: while nobody
-// looks, nothing is read, copied or recorded.
+// changed since the scene before, which is written as JSON once. Where no frame comes for a while, the scene is that
+// the agent is lost. A minute after the last reader has gone, the connection is closed and what was kept is forgotten:
+// while nobody looks, nothing is read, copied or recorded.
 //
 // Known limits: so a page begins with an empty strip, unless somebody looked a minute ago, or always is set.
 type watcher struct {
@@ -72,7 +70,8 @@ const (
 )
 
 func newWatcher(agent *Client, o SiteOptions) *watcher {
-	w := &watcher{node: o.Node, always: o.Always, now: o.Now, log: o.Log, fixed: o.From, next: make(chan struct{}), done: make(chan struct{})}
+	w := &watcher{node: o.Node, always: o.Always, now: o.Now, log: o.Log, fixed: o.From, next: make(chan struct{}),
+		done: make(chan struct{})}
 	w.follow = func(ctx context.Context, each func(frame)) error { return agent.follow(ctx, each) }
 	if w.fixed != nil {
 		w.scene = &scene{n: 1, view: w.fixed.View}
@@ -148,7 +147,8 @@ func (w *watcher) awaited(ctx context.Context) (*scene, error) {
 		select {
 		case <-next:
 		case <-ctx.Done():
-			return nil, &Error{Msg: "the agent gave no answer in time", Code: http.StatusServiceUnavailable, Advice: "see the agent's log"}
+			return nil, &Error{Msg: "the agent gave no answer in time", Code: http.StatusServiceUnavailable,
+				Advice: "see the agent's log"}
 		}
 	}
 }
@@ -335,64 +335,6 @@ func decoded(f frame, log *slog.Logger) map[string][]history.Period {
 			continue
 		}
 		out[path] = list
-	}
-	return out
-}
-
-// detail is that of a row of a scene.
-func (w *watcher) detail(s *scene, id string) (view.Detail, []history.Period, error) {
-	unknown := &Error{Msg: fmt.Sprintf("no container has the id %.200q", id), Code: http.StatusNotFound, Advice: "/api/v1/view lists them"}
-	if w.fixed != nil {
-		if d, ok := w.fixed.Detail(id); ok {
-			return d, nil, nil
-		}
-		return view.Detail{}, nil, unknown
-	}
-	at := slices.IndexFunc(s.view.Rows, func(r view.Row) bool { return r.ID == id })
-	if at < 0 {
-		return view.Detail{}, nil, unknown
-	}
-	row := s.view.Rows[at]
-	list := w.periodsOf(id, s.view.Now.Add(-history.Keep))
-	return view.NewDetail(row, s.view.Recording, w.notes(row)[0], list), list, nil
-}
-
-func (w *watcher) notes(rows ...view.Row) []view.Note {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return view.Notes(w.kept.status, rows)
-}
-
-// measured says whether the agent watches the periods of a container.
-func (w *watcher) measured(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at, known := w.kept.containers[id]
-	return known && w.kept.status.Containers[at].Limit > 0 && w.kept.status.Containers[at].Totals.Events != nil
-}
-
-func (w *watcher) periodsOf(id string, after time.Time) []history.Period {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.kept.store == nil {
-		return nil
-	}
-	return w.kept.store.Periods(id, after)
-}
-
-// snapshot is all that is known of a scene.
-func (w *watcher) snapshot(s *scene) view.Snapshot {
-	if w.fixed != nil {
-		return *w.fixed
-	}
-	out := view.Snapshot{Made: s.view.Now, View: s.view, Containers: make([]view.Kept, 0, len(s.view.Rows))}
-	notes := w.notes(s.view.Rows...)
-	for i, row := range s.view.Rows {
-		k := view.Kept{ID: row.ID, Note: notes[i]}
-		if list := w.periodsOf(row.ID, s.view.Now.Add(-history.Keep)); len(list) > 0 {
-			k.Periods = history.Append(nil, list)
-		}
-		out.Containers = append(out.Containers, k)
 	}
 	return out
 }

@@ -1,8 +1,8 @@
 // Package web lets people and programs read the agent's state, and control it, in two processes.
 //
-// The agent (Server) listens on two unix sockets and on no network: one to control it, for root alone, and one to read its
-// state, for a group. The process that serves the network (Site: metrics, health, status) has no privileges, and reads from
-// the second one. Whatever reaches that process can at most read what everybody may read who may reach it.
+// The agent (Server) listens on two unix sockets and on no network: one to control it, for root alone, and one to read
+// its state, for a group. The process that serves the network (Site: metrics, health, status) has no privileges, and
+// reads from the second one. Whatever reaches that process can at most read what everybody may read who may reach it.
 package web
 
 import (
@@ -29,8 +29,8 @@ const (
 // error with a method `Hint() string` carries advice for the person who asked.
 type Agent interface {
 	Status() report.Status
-	// Glance is a Status for who asks each second: the counters of quiet containers may be older in it. It overwrites the
-	// list with the containers, which are ordered by their paths.
+	// Glance is a Status for who asks each second: the counters of quiet containers may be older in it. It overwrites
+	// the list with the containers, which are ordered by their paths.
 	Glance(list []report.Container) report.Status
 	// Health is the part of Status that says whether the agent lives and is ready.
 	Health() report.Status

@@ -76,12 +76,14 @@ func (f *fake) Release(_ context.Context, cgroup string, d time.Duration) ([]pla
 }
 
 func results() []plan.Result {
-	return []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/lab/a", Inode: 7}, Knob: plan.Burst, From: "50ms", To: "0s",
+	return []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/lab/a", Inode: 7}, Knob: plan.Burst,
+		From: "50ms", To: "0s",
 		Why: "released"}, Outcome: plan.Applied, InForce: "0s", At: t0}}
 }
 
 func healthy() report.Status {
-	return report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0, LastTurn: t0, ConfigOK: true, Mode: report.Active,
+	return report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0, LastTurn: t0, ConfigOK: true,
+		Mode:   report.Active,
 		Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{"raise": 1}},
 		Containers: []report.Container{
 			{Cgroup: "/lab/a", Name: "default/web/nginx", Totals: report.Totals{Periods: 10, Throttled: 1}},
@@ -189,7 +191,8 @@ func TestDocumentedBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("`POST /api/v1/(\\w+)` \\| control socket \\| `(.*)` \\|").FindAllStringSubmatch(string(doc), -1)
+	rows := regexp.MustCompile("`POST /api/v1/(\\w+)` \\| control socket \\| `(.*)` \\|").FindAllStringSubmatch(
+		string(doc), -1)
 	for _, row := range rows {
 		var answer any
 		if err := c.call(t.Context(), http.MethodPost, row[1], json.RawMessage(row[2]), &answer); err != nil {
@@ -228,7 +231,8 @@ func TestClientCalls(t *testing.T) {
 	check("end of pause", target, Target{"/lab/b", "default/api/nginx"}, err)
 	released, err := c.Release(ctx, "/lab/a", time.Minute)
 	check("release", released, Released{Target{"/lab/a", "default/web/nginx"}, results()}, err)
-	check("the agent's side", a.calls, []string{"hold looking", "hold+restore restoring", "retire", "resume", "pause /lab/a 30m0s", "pause /lab/b 0s",
+	check("the agent's side", a.calls, []string{"hold looking", "hold+restore restoring", "retire", "resume",
+		"pause /lab/a 30m0s", "pause /lab/b 0s",
 		"release /lab/a 1m0s"}, nil)
 }
 
@@ -249,11 +253,13 @@ func TestClientErrors(t *testing.T) {
 			`no container is called "nobody"`, "status"},
 		"ambiguous": {func() error { _, err := c.Release(t.Context(), "nginx", time.Second); return err }, 409,
 			"default/api/nginx (/lab/b)", "cgroup path"},
-		"negative": {func() error { _, err := c.Pause(t.Context(), "/lab/a", -time.Second); return err }, 400, "negative", ""},
+		"negative": {func() error { _, err := c.Pause(t.Context(), "/lab/a", -time.Second); return err }, 400,
+			"negative", ""},
 	} {
 		err := tc.call()
 		var e *Error
-		if !errors.As(err, &e) || e.Code != tc.code || !strings.Contains(e.Msg, tc.text) || !strings.Contains(e.Hint(), tc.hint) {
+		if !errors.As(err, &e) || e.Code != tc.code || !strings.Contains(e.Msg, tc.text) ||
+			!strings.Contains(e.Hint(), tc.hint) {
 			t.Errorf("%s: got %#v; want %d, %q, hint %q", what, err, tc.code, tc.text, tc.hint)
 		}
 	}
@@ -296,9 +302,12 @@ func TestNoAgent(t *testing.T) {
 
 func TestSilentAgent(t *testing.T) {
 	a := &fake{status: healthy(), block: make(chan struct{})}
-	url, c := open(t, a, func(s *Server) { s.owner.patience, s.readers.patience = 20*time.Millisecond, 20*time.Millisecond })
+	url, c := open(t, a, func(s *Server) {
+		s.owner.patience, s.readers.patience = 20*time.Millisecond, 20*time.Millisecond
+	})
 	t.Cleanup(func() { close(a.block) })
-	for path, want := range map[string]string{"/healthz": "not ok", "/readyz": "not ok", "/api/v1/status": "no answer", "/metrics": "no answer"} {
+	for path, want := range map[string]string{"/healthz": "not ok", "/readyz": "not ok", "/api/v1/status": "no answer",
+		"/metrics": "no answer"} {
 		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
 			t.Errorf("%s: got %d %s; want 503", path, code, body)
 		}
@@ -311,7 +320,8 @@ func TestSilentAgent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	var e *Error
-	if _, err := c.Status(ctx); !errors.As(err, &e) || e.Hint() == "" || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoAnswer) {
+	if _, err := c.Status(ctx); !errors.As(err, &e) || e.Hint() == "" || !errors.Is(err, context.DeadlineExceeded) ||
+		!errors.Is(err, ErrNoAnswer) {
 		t.Errorf("got %v, want a deadline with a hint", err)
 	}
 }
@@ -361,12 +371,13 @@ func TestHealth(t *testing.T) {
 		after        time.Duration
 		alive, ready string // "" for good, else part of the reason
 	}{
-		"turning":      {healthy(), staleTurn, "", ""},
-		"stopped":      {healthy(), staleTurn + 1, "last turn", "last turn"},
-		"starting":     {change(func(s *report.Status) { s.LastTurn = time.Time{} }), time.Second, "", "first scan"},
-		"never turned": {change(func(s *report.Status) { s.LastTurn = time.Time{} }), time.Minute, "last turn", "first scan"},
-		"bad config":   {change(func(s *report.Status) { s.ConfigOK, s.ConfigMsg = false, "line 3" }), 0, "", "line 3"},
-		"held":         {change(func(s *report.Status) { s.Mode = report.Held }), 0, "", ""},
+		"turning":  {healthy(), staleTurn, "", ""},
+		"stopped":  {healthy(), staleTurn + 1, "last turn", "last turn"},
+		"starting": {change(func(s *report.Status) { s.LastTurn = time.Time{} }), time.Second, "", "first scan"},
+		"never turned": {change(func(s *report.Status) { s.LastTurn = time.Time{} }), time.Minute, "last turn",
+			"first scan"},
+		"bad config": {change(func(s *report.Status) { s.ConfigOK, s.ConfigMsg = false, "line 3" }), 0, "", "line 3"},
+		"held":       {change(func(s *report.Status) { s.Mode = report.Held }), 0, "", ""},
 	} {
 		for what, c := range map[string]struct {
 			err  error
@@ -384,7 +395,8 @@ func TestUnhealthyIs503(t *testing.T) {
 	s.LastTurn, s.ConfigOK = t0.Add(-time.Minute), false
 	url, c := open(t, &fake{status: s}, nil)
 	for path, want := range map[string]string{"/healthz": "1m1s ago", "/readyz": "configuration"} {
-		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || strings.TrimSpace(body) != notHealthy {
+		if code, body := get(t, url+path); code != http.StatusServiceUnavailable ||
+			strings.TrimSpace(body) != notHealthy {
 			t.Errorf("%s: got %d %s; want 503 without a reason", path, code, body)
 		}
 		if err := reader(c).Healthy(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,5 +1,5 @@
-// Package why says in one paragraph why a container stands still: what stands still, why, what Plimsoll did about it, and
-// what a person can do.
+// Package why says in one paragraph why a container stands still: what stands still, why, what Plimsoll did about it,
+// and what a person can do.
 //
 // # Problem
 //
@@ -31,7 +31,8 @@ func Rows(v view.View, arg string) []view.Row {
 	var exact, part []view.Row
 	for _, r := range v.Rows {
 		switch {
-		case r.Name == arg || r.Pod == arg || r.ID == arg || strings.HasSuffix(r.Name, "/"+arg) || strings.HasSuffix(r.Pod, "/"+arg):
+		case r.Name == arg || r.Pod == arg || r.ID == arg || strings.HasSuffix(r.Name, "/"+arg) ||
+			strings.HasSuffix(r.Pod, "/"+arg):
 			exact = append(exact, r)
 		case strings.Contains(strings.ToLower(r.Name+" "+r.Pod+" "+r.ID), strings.ToLower(arg)):
 			part = append(part, r)
@@ -48,7 +49,8 @@ func Rows(v view.View, arg string) []view.Row {
 // telling are the rows that have something to tell, if any has: containers with a limit, and what lost time. A pod's
 // sandbox has no limit, and a pod says what its containers say.
 func telling(rows []view.Row) []view.Row {
-	tell := slices.DeleteFunc(slices.Clone(rows), func(r view.Row) bool { return lost(r) == 0 && (r.Limit == nil || r.Level == "pod") })
+	tell := slices.DeleteFunc(slices.Clone(rows),
+		func(r view.Row) bool { return lost(r) == 0 && (r.Limit == nil || r.Level == "pod") })
 	if len(tell) == 0 {
 		return rows
 	}
@@ -110,7 +112,8 @@ func cause(v view.View, r view.Row) string {
 	case view.Budget:
 		return limit + ", and the time above it that its policy permits is used up." + demand
 	case view.Guard:
-		return limit + fmt.Sprintf(", and the node has nothing to spare: %.2f of %.2f CPUs are used.", v.Mark.Node.Used, v.Mark.Node.Capacity) + demand
+		return limit + fmt.Sprintf(", and the node has nothing to spare: %.2f of %.2f CPUs are used.", v.Mark.Node.Used,
+			v.Mark.Node.Capacity) + demand
 	case view.Refused:
 		return limit + ", and a write was refused: " + strings.TrimSuffix(r.Problem, ".") + "." + demand
 	case view.Paused:
@@ -169,11 +172,14 @@ func todo(r view.Row, diagnose string) string {
 	case r.Cause == view.AtCap && strings.HasPrefix(strings.ToLower(r.Policy), "cpuburstonly"):
 		return "To do: a policy that may raise the quota (auto), or a higher limit."
 	case r.Cause == view.AtCap, r.Cause == view.Budget:
-		return "To do: raise its limit, or let its policy permit more (cfsQuotaBurstPercent, cfsQuotaBurstPeriodSeconds)."
+		return "To do: raise its limit, or let its policy permit more (cfsQuotaBurstPercent, " +
+			"cfsQuotaBurstPeriodSeconds)."
 	case r.Cause == view.LoadLine:
-		return "To do: raise its limit, move work off this node, or lower loadLinePercent; a policy that permits more changes nothing."
+		return "To do: raise its limit, move work off this node, or lower loadLinePercent; a policy that permits " +
+			"more changes nothing."
 	case r.Cause == view.ExtraCores:
-		return "To do: raise its limit, or have an administrator raise the bound (`plimsoll status` names it, under cut)."
+		return "To do: raise its limit, or have an administrator raise the bound (`plimsoll status` names it, " +
+			"under cut)."
 	case r.Cause == view.Guard:
 		return "To do: move work off this node, or raise sharePoolThresholdPercent; reserve for it what it must have."
 	case r.Cause == view.Refused:
@@ -189,7 +195,8 @@ func todo(r view.Row, diagnose string) string {
 	case r.Cause == view.RefillsOff:
 		return "To do: see `plimsoll doctor`; quotas are raised meanwhile."
 	}
-	return "To do: nothing, if the time lost is small; else raise its limit, for which `plimsoll advise --live` has a figure."
+	return "To do: nothing, if the time lost is small; else raise its limit, for which `plimsoll advise --live` " +
+		"has a figure."
 }
 
 // cpus is an amount a period, in CPUs.

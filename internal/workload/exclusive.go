@@ -13,8 +13,8 @@ const (
 	ExclusiveStrict  Exclusive = "strict" // its own CPUs and no others
 )
 
-// Asks is what the container asks for on a node. byNode says that the node asks in its place (reserve.exclusive): neither its own
-// configuration nor its class does. Offline work and the node's own are not asked for.
+// Asks is what the container asks for on a node. byNode says that the node asks in its place (reserve.exclusive):
+// neither its own configuration nor its class does. Offline work and the node's own are not asked for.
 func (c Container) Asks(node strategy.Reserve) (asks Exclusive, byNode bool) {
 	switch {
 	case c.Exclusive != ExclusiveByClass:

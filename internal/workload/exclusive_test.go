@@ -30,7 +30,8 @@ func TestAsks(t *testing.T) {
 	} {
 		asks, byNode := Container{Class: c.class, Exclusive: c.own}.Asks(c.node)
 		if asks != c.want || byNode != c.byNode {
-			t.Errorf("class %q, own %q, node %+v: %q, %v; want %q, %v", c.class, c.own, c.node, asks, byNode, c.want, c.byNode)
+			t.Errorf("class %q, own %q, node %+v: %q, %v; want %q, %v", c.class, c.own, c.node, asks, byNode, c.want,
+				c.byNode)
 		}
 	}
 }

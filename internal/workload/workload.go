@@ -75,8 +75,9 @@ type Container struct {
 	Exclusive Exclusive         // whether it is to have exclusive CPUs
 	Paused    bool              // held at its limit by an operator
 	Started   bool              // its owner says that its start is over; false: it is not, or nobody says
-	Sandbox   bool              // in the place of a container, but none of its pod's: the pause process, or one that has no name yet
-	QOS       strategy.CPUQOS   // online or offline, of its class or its own
+	// in the place of a container, but none of its pod's: the pause process, or one that has no name yet
+	Sandbox bool
+	QOS     strategy.CPUQOS // online or offline, of its class or its own
 }
 
 // Pod is a group that holds containers and has a limit of its own. A container without a pod stands in a Pod whose
@@ -125,8 +126,8 @@ func (p Pod) Passive() bool {
 	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Strategy.Policy != strategy.None })
 }
 
-// Refillable lists the groups that may be refilled: those whose limit nobody but the group itself knows, and those whose
-// limit is declared.
+// Refillable lists the groups that may be refilled: those whose limit nobody but the group itself knows, and those
+// whose limit is declared.
 func Refillable(pods []Pod) (undeclared, declared []ID) {
 	add := func(id ID, d *Declared) {
 		switch {

@@ -37,17 +37,21 @@ func main() { frame.Main("apache", usual()) }
 // Flags implements frame.Experiment.
 func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.PerMode, "seconds", "seconds of load for each mode")
-	set.Float64Var(&s.utilization, "utilization", 0, "mean CPU use, in percent of the limit (default: 45, or as published)")
+	set.Float64Var(&s.utilization, "utilization", 0,
+		"mean CPU use, in percent of the limit (default: 45, or as published)")
 	set.IntVar(&s.Rounds, "rounds", 0, "rounds in which the modes take turns (0: of about 10 s each)")
 	set.IntVar(&s.Requests, "requests", 0, "go on until each mode has had so many requests")
 	set.Float64Var(&s.Limit, "limit", s.Limit, "CPU limit of Apache (published: 4, on larger machines)")
 	set.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the arrivals")
-	set.StringVar(&s.against, "against", s.against, "published figures to compare with: koordinator (all policies), kernel (kernel burst only, at 62.5 % of the limit)")
+	set.StringVar(&s.against, "against", s.against,
+		"published figures to compare with: koordinator (all policies), kernel (kernel burst only, at 62.5 % of "+
+			"the limit)")
 	set.StringVar(&s.modes, "modes", "", "modes to measure, separated by commas (default: those of the comparison)")
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
 }
 
-// Check implements frame.Experiment. The study that is compared with decides the load and the modes where they are not given.
+// Check implements frame.Experiment. The study that is compared with decides the load and
+// the modes where they are not given.
 func (s *settings) Check() (err error) {
 	study, ok := studies()[s.against]
 	if !ok {
@@ -114,7 +118,8 @@ func studies() map[string]study {
 				{"RT p99, CentOS", "111.69 ms", "71.30 ms", "-36.2 %", p99, ms},
 				{"throttled", "33 %", "0 %", "", throttled, percent},
 			},
-			note: "Published at 32 % of 4 CPUs; at a limit of less than one CPU a single request fills a good part of a period, so the tail without burst is longer.",
+			note: "Published at 32 % of 4 CPUs; at a limit of less than one CPU a single request fills a good part " +
+				"of a period, so the tail without burst is longer.",
 		},
 		"kernel": {
 			source:      "the authors of CPU Burst, at 62.5 % of a limit of 4 CPUs",
@@ -123,7 +128,8 @@ func studies() map[string]study {
 				{"RT mean", "30+ ms", "9.6 ms", "-68 %", mean, ms},
 				{"RT p99", "500+ ms", "27.37 ms", "-94.5 %", p99, ms},
 			},
-			note: "Published with a mean response of 9.6 ms; a request here takes longer than that alone. The mainline kernel takes at most the quota as burst.",
+			note: "Published with a mean response of 9.6 ms; a request here takes longer than that alone. The " +
+				"mainline kernel takes at most the quota as burst.",
 		},
 	}
 }
@@ -157,7 +163,8 @@ func writeBeside(page *bytes.Buffer, s study, result *experiment.Result) {
 		if r.change != "" && from > 0 {
 			change = fmt.Sprintf("%+.1f %%", 100*(to/from-1))
 		}
-		fmt.Fprintf(tw, "%s\t%s -> %s\t%s\t%s -> %s\t%s\n", r.what, r.before, r.after, r.change, r.spell(from), r.spell(to), change)
+		fmt.Fprintf(tw, "%s\t%s -> %s\t%s\t%s -> %s\t%s\n", r.what, r.before, r.after, r.change, r.spell(from),
+			r.spell(to), change)
 	}
 	tw.Flush() // into memory: cannot fail
 	fmt.Fprintln(page, s.note)

@@ -9,8 +9,8 @@
 // difference to the same round without a limit, with its 95 % interval.
 //
 // Known limits: the load generator and the agent run on the same machine, and take time from a service that uses all of
-// its CPUs, as they do on any node that is full. The interval is that of a normal distribution: with a handful of rounds
-// it is too narrow.
+// its CPUs, as they do on any node that is full. The interval is that of a normal distribution: with a handful of
+// rounds it is too narrow.
 package main
 
 import (
@@ -43,7 +43,8 @@ const (
 
 // modes are those that are compared; the first is what the others are compared with.
 func modes() []experiment.Mode {
-	return []experiment.Mode{experiment.Unlimited, experiment.Mode(strategy.CFSQuotaBurstOnly), experiment.Mode(strategy.Auto)}
+	return []experiment.Mode{experiment.Unlimited, experiment.Mode(strategy.CFSQuotaBurstOnly),
+		experiment.Mode(strategy.Auto)}
 }
 
 // settings are what was asked for.
@@ -88,7 +89,8 @@ type burst struct {
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
-	b := &bench{Bench: f, limit: experiment.Limited(limitCPUs), client: load.NewClient(openAtOnce), rng: rand.New(rand.NewPCG(s.seed, 0))}
+	b := &bench{Bench: f, limit: experiment.Limited(limitCPUs), client: load.NewClient(openAtOnce),
+		rng: rand.New(rand.NewPCG(s.seed, 0))}
 	defer b.client.Close()
 	b.prepare(ctx)
 	slots := frame.Turns(f, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) []burst {
@@ -103,7 +105,8 @@ func (b *bench) prepare(ctx context.Context) {
 	b.group, b.server.Binary = frame.Must(b.Add("web")), b.Plimsoll
 	b.Serve(&b.server, b.group)
 	var err error
-	b.size, b.cost, err = b.Calibrate(ctx, b.group, work, func(size int) error { return b.client.Get(ctx, b.server.URL(size)) }, b.Say)
+	b.size, b.cost, err = b.Calibrate(ctx, b.group, work,
+		func(size int) error { return b.client.Get(ctx, b.server.URL(size)) }, b.Say)
 	frame.Check(err)
 	frame.Check(b.Limit(b.group, b.limit))
 	b.agent = b.Agent(experiment.Setup{})
@@ -235,7 +238,9 @@ func interval(values []float64) (center, reach float64) {
 
 // WriteText writes the table.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "Requests of %.1f ms of CPU time to a service with a limit of %g CPUs, so many at once; %d rounds, kernel %s.\n\n",
+	fmt.Fprintf(page,
+		"Requests of %.1f ms of CPU time to a service with a limit of %g CPUs, so many at once; %d rounds, "+
+			"kernel %s.\n\n",
 		r.Work, r.Limit, r.Rounds, r.Kernel)
 	var t experiment.Table
 	t.Row("at once|mode|all answered|later than unlimited|CPU time of the agent")
@@ -247,5 +252,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		t.Row("%d|%s|%.1f ms|%s|%.2f ms", row.AtOnce, row.Mode, row.Mean, later, row.Agent)
 	}
 	t.Write(page)
-	fmt.Fprintln(page, "All answered: mean time until the last answer. Later: mean of the differences, round by round, with the 95 % interval.")
+	fmt.Fprintln(page,
+		"All answered: mean time until the last answer. Later: mean of the differences, round by round, with the 95 "+
+			"% interval.")
 }

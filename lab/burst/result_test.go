@@ -43,7 +43,8 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestInterval(t *testing.T) {
-	if center, reach := interval([]float64{1, 3}); center != 2 || math.Abs(reach-1.96) > 1e-9 { // sd sqrt(2), of the mean 1
+	// sd sqrt(2), of the mean 1
+	if center, reach := interval([]float64{1, 3}); center != 2 || math.Abs(reach-1.96) > 1e-9 {
 		t.Errorf("%g +- %g", center, reach)
 	}
 	if _, reach := interval([]float64{5}); !math.IsInf(reach, 1) {
@@ -56,7 +57,8 @@ func TestText(t *testing.T) {
 		{1, "unlimited", 41, 0, 0, 0.01}, {1, "auto", 42.5, 1.5, 0.75, 0.3}}}
 	var page bytes.Buffer
 	r.WriteText(&page)
-	for _, want := range []string{"1  unlimited       41.0 ms                     -", "auto       42.5 ms         1.5 ms +- 0.8", "0.30 ms"} {
+	for _, want := range []string{"1  unlimited       41.0 ms                     -",
+		"auto       42.5 ms         1.5 ms +- 0.8", "0.30 ms"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q in\n%s", want, &page)
 		}

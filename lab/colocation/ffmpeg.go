@@ -67,7 +67,8 @@ func (f *ffmpeg) film() string { return filepath.Join(f.dir, "film.mp4") }
 
 // start begins to transcode, always at the film's beginning, and waits until frames come.
 func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) {
-	cmd := experiment.Gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v", "libx264", "-preset", "medium",
+	cmd := experiment.Gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v",
+		"libx264", "-preset", "medium",
 		"-threads", strconv.Itoa(2*runtime.NumCPU()), "-f", "null", "-progress", "pipe:1", "-stats_period", "0.1", "-")
 	said := frame.Must(cmd.StdoutPipe())
 	f.done = frames{}

@@ -56,7 +56,9 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.Float64Var(&s.rate, "rate", s.rate, "requests a second (default: 75 for each CPU; in a virtual machine 10)")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the rows' order")
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
-	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.18, which has sched_ext; its response times are those of no machine")
+	set.StringVar(&s.vm, "vm", "",
+		"run in a virtual machine with this kernel, such as 6.18, which has sched_ext; its response times are those "+
+			"of no machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: a small document and a small film")
 }
 
@@ -97,10 +99,12 @@ func (s *settings) Guest() (vm *frame.VM, script string) {
 		return nil, ""
 	}
 	slots := time.Duration(s.rounds * len(allRows()))
-	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory, Programs: []string{"nginx", "ffmpeg"},
-			Span: bootPatience + slots*(s.perRow/time.Duration(s.rounds)+guestSlow)},
+	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory,
+			Programs: []string{"nginx", "ffmpeg"},
+			Span:     bootPatience + slots*(s.perRow/time.Duration(s.rounds)+guestSlow)},
 		"mkdir -p /var/log/nginx /var/lib/nginx\n" +
-			fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",
+			fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d "+
+				"-json=%v -rows '%s'",
 				s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.JSON, s.names)
 }
 
@@ -173,7 +177,8 @@ func (b *bench) measureRounds(ctx context.Context) []figures {
 	due := load.Constant(b.rate, length)
 	slot := func(_ int, r row) figures { return b.slot(ctx, r, due) }
 	return frame.Turns(b.Bench, b.rounds, b.seed, b.rows, slot, func(f figures) string {
-		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", f.Row, f.P99, 100*f.Machine, f.Frames)
+		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", f.Row, f.P99, 100*f.Machine,
+			f.Frames)
 	})
 }
 

@@ -34,21 +34,22 @@ type conditions struct {
 
 // figures are those of one row: in one round, and then the medians of its rounds.
 type figures struct {
-	Row       row                     `json:"row"`
-	P50       float64                 `json:"p50_ms"`
-	P90       float64                 `json:"p90_ms"`
-	P99       float64                 `json:"p99_ms"`
-	Mean      float64                 `json:"mean_ms"`
-	ChangeP50 float64                 `json:"p50_change"` // against the baseline, as a ratio
-	ChangeP90 float64                 `json:"p90_change"`
-	ChangeP99 float64                 `json:"p99_change"`
-	Machine   float64                 `json:"machine_use"` // of all CPUs, in [0,1]
-	Online    float64                 `json:"online_cpus"` // nginx
-	Frames    float64                 `json:"frames_per_second"`
-	Requests  int                     `json:"requests"`
-	Errors    int                     `json:"errors"`
-	Cause     string                  `json:"first_error,omitempty"`
-	Late      float64                 `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
+	Row       row     `json:"row"`
+	P50       float64 `json:"p50_ms"`
+	P90       float64 `json:"p90_ms"`
+	P99       float64 `json:"p99_ms"`
+	Mean      float64 `json:"mean_ms"`
+	ChangeP50 float64 `json:"p50_change"` // against the baseline, as a ratio
+	ChangeP90 float64 `json:"p90_change"`
+	ChangeP99 float64 `json:"p99_change"`
+	Machine   float64 `json:"machine_use"` // of all CPUs, in [0,1]
+	Online    float64 `json:"online_cpus"` // nginx
+	Frames    float64 `json:"frames_per_second"`
+	Requests  int     `json:"requests"`
+	Errors    int     `json:"errors"`
+	Cause     string  `json:"first_error,omitempty"`
+	// the most that a request was sent late; part of its latency
+	Late      float64                 `json:"generator_late_ms"`
 	Ran       float64                 `json:"cpu_ms_per_request"`
 	Waited    float64                 `json:"run_queue_ms_per_request"`
 	Lost      float64                 `json:"lost_ms_per_request"` // mean response time beyond the baseline's
@@ -100,7 +101,8 @@ func summarizeRow(name row, slots []figures) figures {
 	mine := frame.Of(slots, name, func(f figures) row { return f.Row })
 	all := frame.Pool(mine, func(f figures) *load.Outcome { return f.load })
 	f := frame.Medians(mine)
-	f.Row, f.Requests, f.Errors, f.Cause, f.Late = name, all.Requests(), all.Errors, all.Reason(), experiment.Milliseconds(all.Late)
+	f.Row, f.Requests, f.Errors = name, all.Requests(), all.Errors
+	f.Cause, f.Late = all.Reason(), experiment.Milliseconds(all.Late)
 	f.Curve = experiment.Percentiles(all.Latency, 50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9)
 	return f
 }
@@ -148,7 +150,8 @@ func (r *result) Aims() []experiment.Figure {
 		return nil
 	}
 	name := string(best.Row)
-	list := []experiment.Figure{share("loss at p90, "+name+" / control", best, with, func(f *figures) float64 { return f.ChangeP90 }),
+	list := []experiment.Figure{share("loss at p90, "+name+" / control", best, with,
+		func(f *figures) float64 { return f.ChangeP90 }),
 		share("loss at p99, "+name+" / control", best, with, func(f *figures) float64 { return f.ChangeP99 }),
 		{Name: "machine CPU, " + name, Value: best.Machine, AtLeast: aimMachine, Measured: true}}
 	frames := experiment.Figure{Name: "ffmpeg, " + name + " / left by nginx", AtLeast: aimFrames}

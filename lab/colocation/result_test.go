@@ -50,9 +50,11 @@ func rounds() []figures {
 	for _, slow := range []time.Duration{1, 1, 50} {
 		slots = append(slots,
 			slotOf(baseline, 1*ms*slow, 2*ms*slow, 4*ms*slow, figures{Machine: 0.1, Online: 0.2, Ran: 1}),
-			slotOf(control, 2*ms*slow, 4*ms*slow, 10*ms*slow, figures{Machine: 0.98, Online: 0.2, Frames: 180, Ran: 1, Waited: 1}),
+			slotOf(control, 2*ms*slow, 4*ms*slow, 10*ms*slow,
+				figures{Machine: 0.98, Online: 0.2, Frames: 180, Ran: 1, Waited: 1}),
 			slotOf(weight, 1*ms*slow, 3*ms*slow, 8*ms*slow, figures{Machine: 0.97, Online: 0.2, Frames: 175}),
-			slotOf(idle, 1*ms*slow, 2200*time.Microsecond*slow, 5*ms*slow, figures{Machine: 0.96, Online: 0.38, Frames: 153, Waited: 0.1}))
+			slotOf(idle, 1*ms*slow, 2200*time.Microsecond*slow, 5*ms*slow,
+				figures{Machine: 0.96, Online: 0.38, Frames: 153, Waited: 0.1}))
 	}
 	return slots
 }
@@ -66,7 +68,8 @@ func TestRowsOfTheMachine(t *testing.T) {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	withSlices := present(append(list, report.Mechanism{Name: strategy.MechanismSlice, Usable: true}), false)
-	if diff := cmp.Diff([]row{baseline, control, idle, idleBelow, idleSlice, weight, row(strategy.MechanismSlice)}, withSlices); diff != "" {
+	if diff := cmp.Diff([]row{baseline, control, idle, idleBelow, idleSlice, weight, row(strategy.MechanismSlice)},
+		withSlices); diff != "" {
 		t.Errorf("rows with slices (-want +got):\n%s", diff)
 	}
 	if all := present(list, true); !slices.Contains(all, row(strategy.MechanismSchedExt)) {
@@ -89,12 +92,17 @@ func TestWhatIsMissing(t *testing.T) {
 		{control, &report.Colocation{Asked: strategy.MechanismIdle}, "still uses"},
 		{baseline, &report.Colocation{Asked: strategy.MechanismNone, Knobs: knob}, "not put back"},
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: knob}, ""},
-		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: waits}, "not in force"},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: waits},
+			"not in force"},
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle}, "not in force"},
-		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismWeight, Knobs: knob}, "instead of"},
-		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: knob, Scheduler: loaded}, "is loaded: true"},
-		{ext, &report.Colocation{Asked: strategy.MechanismSchedExt, Mechanism: strategy.MechanismSchedExt, Knobs: knob}, "is loaded: false"},
-		{ext, &report.Colocation{Asked: strategy.MechanismSchedExt, Mechanism: strategy.MechanismSchedExt, Knobs: knob, Scheduler: loaded}, ""},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismWeight, Knobs: knob},
+			"instead of"},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: knob,
+			Scheduler: loaded}, "is loaded: true"},
+		{ext, &report.Colocation{Asked: strategy.MechanismSchedExt, Mechanism: strategy.MechanismSchedExt, Knobs: knob},
+			"is loaded: false"},
+		{ext, &report.Colocation{Asked: strategy.MechanismSchedExt, Mechanism: strategy.MechanismSchedExt, Knobs: knob,
+			Scheduler: loaded}, ""},
 	} {
 		err := missing(c.row, c.status)
 		if (err == nil) != (c.missing == "") || err != nil && !strings.Contains(err.Error(), c.missing) {
@@ -109,7 +117,8 @@ func TestSummarize(t *testing.T) {
 		t.Fatalf("%d rows, want 4", len(r.Rows))
 	}
 	near := cmpopts.EquateApprox(0.002, 0.002) // the histogram keeps three digits
-	want := figures{Row: idle, P50: 1, P90: 2.2, P99: 5, Mean: 1.88, ChangeP90: 0.1, ChangeP99: 0.25, Machine: 0.96, Online: 0.38, Frames: 153,
+	want := figures{Row: idle, P50: 1, P90: 2.2, P99: 5, Mean: 1.88, ChangeP90: 0.1, ChangeP99: 0.25, Machine: 0.96,
+		Online: 0.38, Frames: 153,
 		Requests: 300, Waited: 0.1, Lost: 1.88 - 1.7, LostWait: 0.1, LostOther: 0.08}
 	if diff := cmp.Diff(want, *r.row(idle), near, cmpopts.IgnoreFields(figures{}, "Curve", "load")); diff != "" {
 		t.Errorf("row %s (-want +got):\n%s", idle, diff)
@@ -117,7 +126,8 @@ func TestSummarize(t *testing.T) {
 	if best := r.best(); best == nil || best.Row != idle {
 		t.Errorf("best is %+v, want %s", best, idle)
 	}
-	if some := summarize(rounds(), []row{baseline, control}); len(some.Rows) != 2 || some.best() != nil || some.Aims() != nil {
+	if some := summarize(rounds(), []row{baseline, control}); len(some.Rows) != 2 || some.best() != nil ||
+		some.Aims() != nil {
 		t.Errorf("without a mechanism: %+v", some)
 	}
 }
@@ -150,7 +160,8 @@ func TestText(t *testing.T) {
 	r.Rows[1].Errors, r.Rows[1].Cause = 3, "refused"
 	var page bytes.Buffer
 	r.WriteText(&page)
-	for _, want := range []string{"+150.1 %", "+25.0 %", "153.0 frames/s", "3 of 300 requests failed: refused", "idle (here)", "+69.9 %", "+24.6 %"} {
+	for _, want := range []string{"+150.1 %", "+25.0 %", "153.0 frames/s", "3 of 300 requests failed: refused",
+		"idle (here)", "+69.9 %", "+24.6 %"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q in:\n%s", want, page.String())
 		}
@@ -173,10 +184,12 @@ func parse(args []string) (*settings, error) {
 }
 
 func TestParse(t *testing.T) {
-	if s, err := parse([]string{"-seconds", "12", "-rate", "100", "-rows", "idle, baseline"}); err != nil || s.rounds != 2 || !cmp.Equal(s.rows, []row{idle, baseline}) {
+	if s, err := parse([]string{"-seconds", "12", "-rate", "100", "-rows", "idle, baseline"}); err != nil ||
+		s.rounds != 2 || !cmp.Equal(s.rows, []row{idle, baseline}) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, bad := range [][]string{{"-rows", "control"}, {"-rows", "baseline,baseline"}, {"-rows", "baseline,nice"}, {"-seconds", "0.5"},
+	for _, bad := range [][]string{{"-rows", "control"}, {"-rows", "baseline,baseline"}, {"-rows", "baseline,nice"},
+		{"-seconds", "0.5"},
 		{"-rate", "10", "-seconds", "6"}, {"-rate", "0"}, {"-rounds", "40"}} {
 		if s, err := parse(bad); err == nil {
 			t.Errorf("%v is taken: %+v", bad, s)

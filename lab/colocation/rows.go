@@ -18,9 +18,10 @@ import (
 type row string
 
 const (
-	baseline  row = "baseline"   // nginx alone
-	control   row = "control"    // both, equal shares
-	idleBelow row = "idleBelow"  // as a pod in the kubelet's group of them: that at the least weight, and the pod's idle
+	baseline row = "baseline" // nginx alone
+	control  row = "control"  // both, equal shares
+	// as a pod in the kubelet's group of them: that at the least weight, and the pod's idle
+	idleBelow row = "idleBelow"
 	idleSlice row = "idle+slice" // idle, and slices for nginx
 )
 
@@ -76,8 +77,8 @@ func parseRows(names []string) ([]row, error) {
 	return list, err
 }
 
-// present are the rows that this machine has, as the agent says. Whether a scheduler can be loaded it finds out only when
-// it is asked to load one: that is left to the kernel to say.
+// present are the rows that this machine has, as the agent says. Whether a scheduler can be loaded it finds out only
+// when it is asked to load one: that is left to the kernel to say.
 func present(list []report.Mechanism, schedExt bool) []row {
 	has := func(name strategy.Mechanism) bool {
 		return slices.ContainsFunc(list, func(m report.Mechanism) bool { return m.Name == name && m.Usable })
@@ -98,8 +99,10 @@ func hasSchedExt() bool {
 
 // configuration of the agent for a mechanism. The classes are the same with all.
 func (b *bench) configuration(m strategy.Mechanism, slice time.Duration) string {
-	return fmt.Sprintf("experimental: true\nstrategy: {policy: none}\ncolocation: {enable: true, mechanism: %s, slice: %v}\noverrides:\n", m, slice) +
-		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline, b.below)
+	return fmt.Sprintf("experimental: true\nstrategy: {policy: none}\ncolocation: {enable: true, mechanism: %s, "+
+		"slice: %v}\noverrides:\n", m, slice) +
+		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n  - {cgroup: %q, class: BE}\n", b.online,
+			b.offline, b.below)
 }
 
 // home is where ffmpeg runs.

@@ -11,7 +11,9 @@ import (
 // WriteText writes the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(page, "nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed %d. Kernel %s, cgroup %s, %d CPUs.\n\n",
+	fmt.Fprintf(page,
+		"nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed %d. Kernel "+
+			"%s, cgroup %s, %d CPUs.\n\n",
 		c.Rate, c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs)
 	r.table(page)
 	page.WriteByte('\n')
@@ -38,7 +40,9 @@ func (r *result) table(page *bytes.Buffer) {
 			f.P90, by(f.ChangeP90), f.P99, by(f.ChangeP99), 100*f.Machine, frames, f.Errors)
 	}
 	t.Write(page)
-	fmt.Fprintln(page, "RT: response time of nginx, from when the request was due, and its change against the baseline. Machine CPU: use of all CPUs.")
+	fmt.Fprintln(page,
+		"RT: response time of nginx, from when the request was due, and its change against the baseline. Machine "+
+			"CPU: use of all CPUs.")
 }
 
 // split says where the lost time went.
@@ -53,7 +57,9 @@ func (r *result) split(page *bytes.Buffer) {
 		}
 	}
 	t.Write(page)
-	fmt.Fprintln(page, "Lost against the baseline: run queue is what the kernel counted of nginx's tasks (schedstat), hardware is the rest. A CPU")
+	fmt.Fprintln(page,
+		"Lost against the baseline: run queue is what the kernel counted of nginx's tasks (schedstat), hardware is "+
+			"the rest. A CPU")
 	fmt.Fprintln(page, "that is never idle wakes faster, so the rest may be negative. CPU time: of nginx, a request.")
 }
 
@@ -73,25 +79,36 @@ func (r *result) slowSplit(page *bytes.Buffer) {
 		t.Row(form, f.Row, s.Took, s.Ran, s.Waited, s.Rest)
 	}
 	t.Write(page)
-	fmt.Fprintln(page, "The slowest requests, whose middle is p99, against those of the baseline: more CPU time for the same work is hardware (caches,")
-	fmt.Fprintln(page, "memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, and the load sender.")
+	fmt.Fprintln(page,
+		"The slowest requests, whose middle is p99, against those of the baseline: more CPU time for the same work "+
+			"is hardware (caches,")
+	fmt.Fprintln(page,
+		"memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, and the "+
+			"load sender.")
 }
 
 // careful says what has to be known beside the figures.
 func (r *result) careful() []string {
 	var say []string
 	if r.Conditions.Emulated {
-		say = append(say, "Careful: the CPUs are emulated: tasks run in the same order as on real ones, and response times are those of no machine.")
+		say = append(say,
+			"Careful: the CPUs are emulated: tasks run in the same order as on real ones, and response times are "+
+				"those of no machine.")
 	}
 	if !r.Conditions.Foremost {
-		say = append(say, "Careful: the load generator waited for CPUs like all other processes: its own waits are part of the response times.")
+		say = append(say,
+			"Careful: the load generator waited for CPUs like all other processes: its own waits are part of the "+
+				"response times.")
 	}
 	for _, f := range r.Rows {
 		if f.Errors > 0 {
-			say = append(say, fmt.Sprintf("Careful: %s: %d of %d requests failed: %s", f.Row, f.Errors, f.Requests, f.Cause))
+			say = append(say, fmt.Sprintf("Careful: %s: %d of %d requests failed: %s", f.Row, f.Errors, f.Requests,
+				f.Cause))
 		}
 		if f.Late > f.P50 {
-			say = append(say, fmt.Sprintf("%s: the load generator was late by up to %.1f ms, which counts as response time.", f.Row, f.Late))
+			say = append(say,
+				fmt.Sprintf("%s: the load generator was late by up to %.1f ms, which counts as response time.", f.Row,
+					f.Late))
 		}
 	}
 	return say
@@ -122,8 +139,10 @@ type times struct{ p90, p99, cpu float64 }
 // studies are those of OpenAnolis: nginx and ffmpeg, wrk on another server.
 func studies() []published {
 	return []published{
-		{"Group Identity", "Alibaba Cloud Linux 2, bare metal", times{0.533, 0.93, 29.6}, times{0.574, 1.58, 85.6}, times{0.548, 0.96, 64.8}},
-		{"bvt and noise clean", "CentOS 7.9, bare metal", times{0.444, 0.706, 25.15}, times{0.575, 1.7, 71.7}, times{0.504, 0.88, 49.15}},
+		{"Group Identity", "Alibaba Cloud Linux 2, bare metal", times{0.533, 0.93, 29.6}, times{0.574, 1.58, 85.6},
+			times{0.548, 0.96, 64.8}},
+		{"bvt and noise clean", "CentOS 7.9, bare metal", times{0.444, 0.706, 25.15}, times{0.575, 1.7, 71.7},
+			times{0.504, 0.88, 49.15}},
 	}
 }
 

@@ -113,12 +113,13 @@ func (t *tail) mean() split {
 
 // request spreads requests over the connections, and splits the time of each where a tail is given.
 func (b *bench) request(ctx context.Context, due []time.Duration, w *watch, t *tail) *load.Outcome {
-	return load.RunPrecisely(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, func(ctx context.Context) error {
-		n := int(b.next.Add(1))
-		get := func(ctx context.Context) error { return b.clients[n%len(b.clients)].Get(ctx, b.server.URL(0)) }
-		if t == nil {
-			return get(ctx)
-		}
-		return t.timed(ctx, w, get)
-	})
+	return load.RunPrecisely(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce},
+		func(ctx context.Context) error {
+			n := int(b.next.Add(1))
+			get := func(ctx context.Context) error { return b.clients[n%len(b.clients)].Get(ctx, b.server.URL(0)) }
+			if t == nil {
+				return get(ctx)
+			}
+			return t.timed(ctx, w, get)
+		})
 }

@@ -22,7 +22,9 @@ const every = 90 * time.Millisecond
 func readAgainAndAgain(list string) error {
 	var fds []int
 	for _, name := range strings.Fields(string(frame.Must(os.ReadFile(list)))) {
-		frame.In("open "+name, func() { fds = append(fds, frame.Must(unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0))) })
+		frame.In("open "+name, func() {
+			fds = append(fds, frame.Must(unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)))
+		})
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // any end of the input ends the process
@@ -39,8 +41,8 @@ func readAgainAndAgain(list string) error {
 	return nil
 }
 
-// sameFiles lists what the bare loop reads each 90 ms so that it reads so often in a second: cpu.stat and, on v1, the CPU
-// time used, of the busy groups first.
+// sameFiles lists what the bare loop reads each 90 ms so that it reads so often in a second: cpu.stat and, on v1, the
+// CPU time used, of the busy groups first.
 func sameFiles(tree *cgroup.Tree, root string, units []unit, perSecond float64) []string {
 	var all []string
 	for _, busy := range []bool{true, false} {

@@ -15,26 +15,31 @@ import (
 // behind.
 func TestBenchOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t), Groups: frame.NoGroups}, idle: []int{3, 6},
-		size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idleFor: time.Second}
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t),
+		Groups: frame.NoGroups}, idle: []int{3, 6},
+		size: size{Pods: 5,
+			Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idleFor: time.Second}
 	r, err := frame.Run(t.Context(), "cost", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{0, 0, 1, 1} {
 		sc := r.Scenarios[i]
-		if sc.Throttled != want || sc.Agent.CPUs <= 0 || sc.RSS < 1<<20 || sc.Turns < 0.5 || sc.Polls && (sc.Looks < 30 || sc.Turns < 5) {
+		if sc.Throttled != want || sc.Agent.CPUs <= 0 || sc.RSS < 1<<20 || sc.Turns < 0.5 || sc.Polls &&
+			(sc.Looks < 30 || sc.Turns < 5) {
 			t.Errorf("%+v, want %d throttled", sc, want)
 		}
 	}
 	if r.LoadLine.Containers != 10 || r.LoadLine.CPU <= 0 {
 		t.Errorf("load line %+v", r.LoadLine)
 	}
-	if hasBurst := len(r.Refills) > 0; hasBurst && (len(r.Refills) != 2 || r.Refills[0].P50 <= 0 || r.Refills[1].Groups != 15+50) {
+	if hasBurst := len(r.Refills) > 0; hasBurst &&
+		(len(r.Refills) != 2 || r.Refills[0].P50 <= 0 || r.Refills[1].Groups != 15+50) {
 		t.Errorf("refills %+v", r.Refills)
 	}
 	for i, c := range r.Idle {
-		if c.Groups != 6*(i+1) || c.Agent.CPUs <= 0 || c.RSS < 1<<20 || c.Open <= 0 || c.TurnP50 <= 0 || c.TurnP99 < c.TurnP50 || c.Status <= 0 {
+		if c.Groups != 6*(i+1) || c.Agent.CPUs <= 0 || c.RSS < 1<<20 || c.Open <= 0 || c.TurnP50 <= 0 ||
+			c.TurnP99 < c.TurnP50 || c.Status <= 0 {
 			t.Errorf("idle pods: %+v", c)
 		}
 	}

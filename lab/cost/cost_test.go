@@ -93,7 +93,8 @@ func parse(args []string) (*settings, error) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, args := range [][]string{{"-pods", "0"}, {"-pods", "110,0"}, {"-pods", "110,many"}, {"-pods", "-1"}, {"-pods", "1,5001"}, {"-containers", "109"}, {"-seconds", "0.5"}, {"-seconds", "3600"}} {
+	for _, args := range [][]string{{"-pods", "0"}, {"-pods", "110,0"}, {"-pods", "110,many"}, {"-pods", "-1"},
+		{"-pods", "1,5001"}, {"-containers", "109"}, {"-seconds", "0.5"}, {"-seconds", "3600"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)
 		}

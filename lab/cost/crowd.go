@@ -22,8 +22,8 @@ type crowd struct {
 	Status  time.Duration `json:"status_ns"` // median of the time that a status takes over the agent's socket
 }
 
-// The aims for many idle pods. Growth is from one number of pods to the next, of what is used in parts of the growth of the
-// pods: 1 is linear.
+// The aims for many idle pods. Growth is from one number of pods to the next, of what is used in parts of the growth of
+// the pods: 1 is linear.
 const (
 	crowdPods      = 1000
 	aimCrowdCPU    = 0.005 // CPUs, at crowdPods
@@ -37,8 +37,8 @@ const (
 	statusEvery = 1100 * time.Millisecond
 )
 
-// idlePods measures an agent beside a fleet in which nothing happens. The agent reads what is idle the less often the longer
-// it is: what is measured are its first minutes, in which it costs most.
+// idlePods measures an agent beside a fleet in which nothing happens. The agent reads what is idle the less often the
+// longer it is: what is measured are its first minutes, in which it costs most.
 func (b *bench) idlePods(ctx context.Context, r *result) {
 	r.Cgroup = b.Tree().Version().String()
 	c := crowd{Pods: b.size.Pods, Groups: len(b.fleet.units)}
@@ -51,7 +51,8 @@ func (b *bench) idlePods(ctx context.Context, r *result) {
 		c.ask(ctx, a)
 	})
 	r.Idle = append(r.Idle, c)
-	b.Say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods, 100*c.Agent.CPUs,
+	b.Say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods,
+		100*c.Agent.CPUs,
 		float64(c.RSS)/(1<<20), c.Open, c.TurnP50, c.TurnP99, c.Status) // should a larger number fail
 }
 
@@ -77,8 +78,10 @@ func (c crowd) title() string { return fmt.Sprintf("%d idle pods", c.Pods) }
 func (c crowd) growth(from crowd) []experiment.Figure {
 	pods := float64(c.Pods) / float64(from.Pods)
 	growth := func(what string, ratio float64) experiment.Figure {
-		return experiment.Figure{Name: fmt.Sprintf("%s: %s / linear growth from %d", c.title(), what, from.Pods), Value: ratio / pods,
+		return experiment.Figure{Name: fmt.Sprintf("%s: %s / linear growth from %d", c.title(), what, from.Pods),
+			Value:  ratio / pods,
 			AtMost: aimCrowdGrowth, Measured: ratio > 0}
 	}
-	return []experiment.Figure{growth("CPU", experiment.Ratio(c.Agent.CPUs, from.Agent.CPUs)), growth("memory", experiment.Ratio(c.RSS, from.RSS))}
+	return []experiment.Figure{growth("CPU", experiment.Ratio(c.Agent.CPUs, from.Agent.CPUs)),
+		growth("memory", experiment.Ratio(c.RSS, from.RSS))}
 }

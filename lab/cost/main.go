@@ -43,7 +43,8 @@ type settings struct {
 
 // usual are the settings without flags.
 func usual() *settings {
-	return &settings{Settings: frame.Settings{Groups: frame.NoGroups}, size: size{Pods: 110, Containers: 250}, pods: "110,1000,3000",
+	return &settings{Settings: frame.Settings{Groups: frame.NoGroups}, size: size{Pods: 110, Containers: 250},
+		pods: "110,1000,3000",
 		span: time.Minute, warmUp: 70 * time.Second, idleFor: 40 * time.Second, others: manyGroups}
 }
 
@@ -51,11 +52,15 @@ func main() { frame.Main("cost", usual()) }
 
 // Flags implements frame.Experiment.
 func (s *settings) Flags(set *flag.FlagSet) {
-	frame.SecondsVar(set, &s.span, "seconds", "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
-	set.StringVar(&s.pods, "pods", s.pods, "pods; after a comma, numbers of idle pods of one container to measure besides (0 for the first: these alone)")
-	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods of the first number; a tenth of them is throttled in the second scenario")
+	frame.SecondsVar(set, &s.span, "seconds",
+		"seconds of each scenario, after the warm-up; the agent reads all again once a minute")
+	set.StringVar(&s.pods, "pods", s.pods,
+		"pods; after a comma, numbers of idle pods of one container to measure besides (0 for the first: these alone)")
+	set.IntVar(&s.size.Containers, "containers", s.size.Containers,
+		"containers in all pods of the first number; a tenth of them is throttled in the second scenario")
 	set.BoolVar(&s.polls, "polls", true, "measure the agent that polls for throttles, too")
-	set.StringVar(&s.bare, "bare", "", "be the bare loop: read the files that are listed in this file until standard input ends")
+	set.StringVar(&s.bare, "bare", "",
+		"be the bare loop: read the files that are listed in this file until standard input ends")
 }
 
 // Check implements frame.Experiment.
@@ -64,7 +69,8 @@ func (s *settings) Check() (err error) {
 		return err
 	}
 	if n := s.size.Pods; n > 0 && s.size.Containers < n {
-		err = fmt.Errorf("%d containers in %d pods: each pod needs a container; hint: -containers %d", s.size.Containers, n, n)
+		err = fmt.Errorf("%d containers in %d pods: each pod needs a container; hint: -containers %d",
+			s.size.Containers, n, n)
 	}
 	return cmp.Or(err, frame.Within("-seconds", s.span, time.Second, 10*time.Minute))
 }
@@ -86,7 +92,8 @@ func (s *settings) counts(list string) error {
 	for _, text := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || n < 0 || n > mostPods {
-			return fmt.Errorf("-pods %q: %q is not a number between 0 and %d; hint: -pods 110,1000,3000", list, text, mostPods)
+			return fmt.Errorf("-pods %q: %q is not a number between 0 and %d; hint: -pods 110,1000,3000", list, text,
+				mostPods)
 		}
 		numbers = append(numbers, n)
 	}
@@ -161,7 +168,8 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 	b.Say("%s: warming up", sc.title())
 	b.Scope(ctx, func(f *frame.Bench) {
 		a := b.startAgent(ctx, f, polls)
-		// The second half of the warm-up tells how often the agent reads. It is longer than the agent ever leaves a group alone.
+		// The second half of the warm-up tells how often the agent reads.
+		// It is longer than the agent ever leaves a group alone.
 		frame.Check(experiment.Pause(ctx, b.warmUp/2))
 		reads := frame.Must(spends(ctx, a.Child(), b.warmUp/2)).Reads
 		loop := b.startLoop(sameFiles(b.Tree(), b.settings.Root, b.fleet.units, reads))
@@ -210,7 +218,8 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 
 // spends is the mean use of a process over a while from now on.
 func spends(ctx context.Context, c *experiment.Child, span time.Duration) (rate, error) {
-	before, after, err := experiment.Around(func() (spent, error) { return spentOf(c) }, func() error { return experiment.Pause(ctx, span) })
+	before, after, err := experiment.Around(func() (spent, error) { return spentOf(c) },
+		func() error { return experiment.Pause(ctx, span) })
 	if err != nil {
 		return rate{}, errors.Join(c.Ended(), err)
 	}
@@ -224,8 +233,8 @@ func (b *bench) startLoop(files []string) *experiment.Child {
 	return frame.Must(experiment.Launch(experiment.Again("-bare", list), func(int) error { return nil }))
 }
 
-// startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold is
-// at the whole machine, so that the guard does not take back what the second scenario raises.
+// startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold
+// is at the whole machine, so that the guard does not take back what the second scenario raises.
 func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) *experiment.Agent {
 	var flags []string
 	if polls {

@@ -47,16 +47,17 @@ func demands(containers int) (list []noderisk.Demand, capacity float64) {
 func sizeBursts(containers int) (sizing, error) {
 	list, capacity := demands(containers)
 	s := sizing{Containers: containers}
-	before, after, err := experiment.Around(func() (time.Duration, error) { return experiment.CPUTime(os.Getpid()) }, func() error {
-		for range sizingsMeasured {
-			risk, err := noderisk.LoadLine(capacity, list, 99.9)
-			if err != nil {
-				return err
+	before, after, err := experiment.Around(func() (time.Duration, error) { return experiment.CPUTime(os.Getpid()) },
+		func() error {
+			for range sizingsMeasured {
+				risk, err := noderisk.LoadLine(capacity, list, 99.9)
+				if err != nil {
+					return err
+				}
+				s.Share = risk.Share
 			}
-			s.Share = risk.Share
-		}
-		return nil
-	})
+			return nil
+		})
 	s.CPU = (after - before) / sizingsMeasured
 	return s, err
 }
@@ -66,7 +67,8 @@ func (s sizing) cpus() float64 { return s.CPU.Seconds() / noderisk.Every.Seconds
 
 // text compares that with the agent's cost when nothing throttles.
 func (s sizing) text(idle float64) string {
-	text := fmt.Sprintf("\nthe load line (loadLinePercent), sized once a minute\n  of %d          %v of CPU time each, %.2f %% of a CPU",
+	text := fmt.Sprintf("\nthe load line (loadLinePercent), sized once a minute\n  of %d          %v of CPU time "+
+		"each, %.2f %% of a CPU",
 		s.Containers, s.CPU.Round(time.Millisecond), 100*s.cpus())
 	if idle > 0 {
 		text += fmt.Sprintf(", %.1f x the idle agent", s.cpus()/idle)
@@ -121,7 +123,8 @@ func refillText(list []refill) string {
 	}
 	text := "\na refill (an unchanged burst, written again)\n"
 	for _, r := range list {
-		text += fmt.Sprintf("  among %-8d p50 %v, p99 %v\n", r.Groups, r.P50.Round(100*time.Nanosecond), r.P99.Round(100*time.Nanosecond))
+		text += fmt.Sprintf("  among %-8d p50 %v, p99 %v\n", r.Groups, r.P50.Round(100*time.Nanosecond),
+			r.P99.Round(100*time.Nanosecond))
 	}
 	return text
 }

@@ -15,7 +15,8 @@ func TestSizeBursts(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	s := sizing{Containers: 250, CPU: 300 * time.Millisecond}
-	if text := s.text(0.0025); !strings.Contains(text, "300ms") || !strings.Contains(text, "0.50 %") || !strings.Contains(text, "2.0 x the idle agent") {
+	if text := s.text(0.0025); !strings.Contains(text, "300ms") || !strings.Contains(text, "0.50 %") ||
+		!strings.Contains(text, "2.0 x the idle agent") {
 		t.Error(text)
 	}
 	if text := s.text(0); strings.Contains(text, "idle") {

@@ -66,7 +66,8 @@ func (s scenario) ratio() float64 { return experiment.Ratio(s.Agent.CPUs, s.Bare
 func (r *result) Aims() (list []experiment.Figure) {
 	for _, s := range r.Scenarios {
 		list = append(list, costs(s.title(), s.Agent, s.RSS, s.Open, s.AimCPU, aimRSS)...)
-		list = append(list, experiment.Figure{Name: s.title() + ": agent CPU / bare loop", Value: s.ratio(), AtMost: aimRatio, Measured: s.Bare.CPUs > 0})
+		list = append(list, experiment.Figure{Name: s.title() + ": agent CPU / bare loop", Value: s.ratio(),
+			AtMost: aimRatio, Measured: s.Bare.CPUs > 0})
 	}
 	for i, c := range r.Idle {
 		if c.Pods == crowdPods {
@@ -93,7 +94,8 @@ func costs(of string, agent rate, rss int64, open, mostCPU, mostRSS float64) []e
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	if len(r.Scenarios) > 0 {
-		fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
+		fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds,
+			r.Cgroup, r.CPUs)
 		var t experiment.Table
 		t.Row("|throttled|machine|bare loop|turn p99|turns|groups read|reads, agent|bare loop|writes")
 		t.Row("scenario|containers|CPUs|CPU|since its start|a second|a second|a second|a second|")
@@ -105,7 +107,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
 	}
 	if len(r.Idle) > 0 {
-		fmt.Fprintf(page, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", r.Seconds, r.Cgroup, r.CPUs)
+		fmt.Fprintf(page, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", r.Seconds,
+			r.Cgroup, r.CPUs)
 		var t experiment.Table
 		t.Row("pods|groups|turn p50|p99, since its start|status")
 		for _, c := range r.Idle {

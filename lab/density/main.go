@@ -41,7 +41,8 @@ type settings struct {
 
 // usual are the settings without flags.
 func usual() *settings {
-	return &settings{bound: 100 * time.Millisecond, use: 0.1, work: 20 * time.Millisecond, step: 8 * time.Second, seed: 1,
+	return &settings{bound: 100 * time.Millisecond, use: 0.1, work: 20 * time.Millisecond, step: 8 * time.Second,
+		seed: 1,
 		cpus: runtime.NumCPU(), policy: strategy.Auto}
 }
 
@@ -114,10 +115,12 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 func (b *bench) calibrate(ctx context.Context) {
 	b.grow(1)
 	first := b.replicas[0]
-	size, cost, err := b.Calibrate(ctx, first.group, b.work, func(size int) error { return b.client.Get(ctx, first.URL(size)) }, b.Say)
+	size, cost, err := b.Calibrate(ctx, first.group, b.work,
+		func(size int) error { return b.client.Get(ctx, first.URL(size)) }, b.Say)
 	frame.Check(err)
 	b.size, b.rate = size, b.use/cost.Seconds()
-	b.Say("a request costs %.1f ms of CPU time; up to %d replicas are tried, %v each", 1e3*cost.Seconds(), b.most(), b.step)
+	b.Say("a request costs %.1f ms of CPU time; up to %d replicas are tried, %v each", 1e3*cost.Seconds(), b.most(),
+		b.step)
 }
 
 // grow starts replicas until there are n.
@@ -174,7 +177,8 @@ func (b *bench) load(ctx context.Context, n int) step {
 		frame.Check(context.Cause(ctx))
 	})
 	all := load.Pool(outcomes...)
-	return step{Replicas: n, Limit: b.limit.CPUs(), P99: all.Latency.Quantile(0.99), Requests: all.Requests(), Errors: all.Errors,
+	return step{Replicas: n, Limit: b.limit.CPUs(), P99: all.Latency.Quantile(0.99), Requests: all.Requests(),
+		Errors:    all.Errors,
 		Throttled: experiment.Ratio(after.Throttled-before.Throttled, after.Periods-before.Periods)}
 }
 
@@ -236,7 +240,8 @@ type side struct {
 func (s side) otherCause(bound time.Duration) string {
 	for _, step := range s.Steps {
 		if step.Replicas == s.Most+1 && !step.fits(bound) && step.Throttled < hardly {
-			return fmt.Sprintf(" It was not throttling that ended it (%.1f %% of the periods with %d replicas): the CPUs themselves were busy.",
+			return fmt.Sprintf(" It was not throttling that ended it (%.1f %% of the periods with %d replicas): the "+
+				"CPUs themselves were busy.",
 				100*step.Throttled, step.Replicas)
 		}
 	}
@@ -259,9 +264,11 @@ type result struct {
 
 // WriteText writes what the search found for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
+	fmt.Fprintf(page,
+		"Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
 		r.cpus, r.use, r.work, r.Rate, r.bound)
-	fmt.Fprintf(page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n", r.cpus, r.step)
+	fmt.Fprintf(page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n",
+		r.cpus, r.step)
 	var t experiment.Table
 	t.Row("policy|replicas|limit of each|p99|throttled|requests|errors|bound kept")
 	for _, side := range []side{r.Without, r.With} {
@@ -270,7 +277,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 			if s.fits(r.bound) {
 				kept = "yes"
 			}
-			t.Row("%s|%d|%.3f|%.0f ms|%.1f %%|%d|%d|%s", side.Policy, s.Replicas, s.Limit, experiment.Milliseconds(s.P99),
+			t.Row("%s|%d|%.3f|%.0f ms|%.1f %%|%d|%d|%s", side.Policy, s.Replicas, s.Limit,
+				experiment.Milliseconds(s.P99),
 				100*s.Throttled, s.Requests, s.Errors, kept)
 		}
 	}
@@ -280,7 +288,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 
 // conclusion says what the search means in cores, also when it means nothing.
 func (r *result) conclusion() string {
-	text := fmt.Sprintf("Most replicas within the bound: %d with policy %s, %d with %s.", r.Without.Most, r.Without.Policy, r.With.Most, r.With.Policy)
+	text := fmt.Sprintf("Most replicas within the bound: %d with policy %s, %d with %s.", r.Without.Most,
+		r.Without.Policy, r.With.Most, r.With.Policy)
 	switch {
 	case r.With.Most == 0 && r.Without.Most == 0:
 		return text + " The bound is too tight for this machine and this work."
@@ -290,7 +299,8 @@ func (r *result) conclusion() string {
 		return text + " Without Plimsoll, no number of replicas kept the bound."
 	}
 	need := float64(r.With.Most) * float64(r.cpus) / float64(r.Without.Most)
-	text += fmt.Sprintf(" Without Plimsoll %d replicas, with the limit that each needs, would take %.2f CPUs instead of %d: %.2f CPUs saved.",
+	text += fmt.Sprintf(" Without Plimsoll %d replicas, with the limit that each needs, would take %.2f CPUs "+
+		"instead of %d: %.2f CPUs saved.",
 		r.With.Most, need, r.cpus, need-float64(r.cpus))
 	if r.With.Most == r.settings.most() {
 		text += " No larger number was tried: it would fill the machine."

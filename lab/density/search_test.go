@@ -67,8 +67,10 @@ func TestConclusion(t *testing.T) {
 		{0, 3, "no number of replicas kept the bound", "saved"},
 	} {
 		r := result{settings: s, Rate: 5,
-			Without: side{Policy: strategy.None, Most: c.without, Steps: []step{{Replicas: 5, Limit: 0.4, P99: 200 * time.Millisecond, Requests: 200, Throttled: 0.2}}},
-			With:    side{Policy: strategy.Auto, Most: c.with, Steps: []step{{Replicas: 5, Limit: 0.4, P99: 50 * time.Millisecond, Requests: 200}}}}
+			Without: side{Policy: strategy.None, Most: c.without,
+				Steps: []step{{Replicas: 5, Limit: 0.4, P99: 200 * time.Millisecond, Requests: 200, Throttled: 0.2}}},
+			With: side{Policy: strategy.Auto, Most: c.with,
+				Steps: []step{{Replicas: 5, Limit: 0.4, P99: 50 * time.Millisecond, Requests: 200}}}}
 		var b bytes.Buffer
 		r.WriteText(&b)
 		text := b.String()
@@ -89,7 +91,8 @@ func TestOtherCause(t *testing.T) {
 	}{
 		{side{Most: 2, Steps: []step{{Replicas: 3, P99: slow, Requests: 9}}}, true},
 		{side{Most: 2, Steps: []step{{Replicas: 3, P99: slow, Requests: 9, Throttled: 0.2}}}, false},
-		{side{Most: 2, Steps: []step{{Replicas: 4, P99: slow, Requests: 9}, {Replicas: 3, P99: slow, Requests: 9, Throttled: 0.2}}}, false},
+		{side{Most: 2, Steps: []step{{Replicas: 4, P99: slow, Requests: 9},
+			{Replicas: 3, P99: slow, Requests: 9, Throttled: 0.2}}}, false},
 		{side{Most: 2}, false},
 	} {
 		if got := c.s.otherCause(100 * time.Millisecond); (got != "") != c.want {
@@ -108,7 +111,8 @@ func TestParse(t *testing.T) {
 	if err != nil || s.step != 2*time.Second || s.policy != strategy.CPUBurstOnly || s.bound != 80*time.Millisecond {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, args := range [][]string{{"-policy", "none"}, {"-policy", "fast"}, {"-seconds", "0"}, {"-work", "0s"}, {"-p99", "20ms"}, {"-use", "0"}, {"-use", "1000000"}} {
+	for _, args := range [][]string{{"-policy", "none"}, {"-policy", "fast"}, {"-seconds", "0"}, {"-work", "0s"},
+		{"-p99", "20ms"}, {"-use", "0"}, {"-use", "1000000"}} {
 		if s, err := parse(args); err == nil {
 			t.Errorf("%v: taken as %+v", args, s)
 		}

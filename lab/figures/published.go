@@ -24,7 +24,8 @@ type law struct {
 }
 
 func exponential() law {
-	return law{"exponential", loadline.Exponential, []float64{1, 1.2, 1.5, 2, 3, 4, 5}, []float64{0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}}
+	return law{"exponential", loadline.Exponential, []float64{1, 1.2, 1.5, 2, 3, 4, 5},
+		[]float64{0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}}
 }
 
 func pareto() law {
@@ -98,9 +99,12 @@ func cells() []cell {
 
 // draw is a row of panels, one for each number of containers, with a curve for each burst.
 func (t table) draw(title string, y figure.Axis, of func(loadline.Result) float64) *figure.Canvas {
-	f := figure.Lines{Title: title, Subtitle: fmt.Sprintf("%s demand, m containers of equal quotas; counted as the published program counted (rule published).", upper(t.law.name)),
+	f := figure.Lines{Title: title,
+		Subtitle: fmt.Sprintf("%s demand, m containers of equal quotas; counted as the published program counted "+
+			"(rule published).", upper(t.law.name)),
 		Note: fmt.Sprintf("plimsoll simulate, %d periods a point.", periods)}
-	x := figure.Axis{Label: "mean demand, % of the quota", Min: 0.1, Max: 0.9, Percent: true, Ticks: []float64{0.1, 0.3, 0.5, 0.7, 0.9}}
+	x := figure.Axis{Label: "mean demand, % of the quota", Min: 0.1, Max: 0.9, Percent: true,
+		Ticks: []float64{0.1, 0.3, 0.5, 0.7, 0.9}}
 	for _, c := range cells() {
 		title, name := fmt.Sprintf("m = %d", c.m), "burst "+report.Burst(c.burst)
 		if n := len(f.Panels); n == 0 || f.Panels[n-1].Title != title {
@@ -119,21 +123,25 @@ func (t table) draw(title string, y figure.Axis, of func(loadline.Result) float6
 // expectedTime has its axis reversed, as the published figure has: the better is above.
 func (t table) expectedTime() *figure.Canvas {
 	ticks := t.law.times
-	y := figure.Axis{Label: "E(WCET), periods", Min: 1, Max: ticks[len(ticks)-1], Log: true, Reversed: true, Ticks: ticks}
+	y := figure.Axis{Label: "E(WCET), periods", Min: 1, Max: ticks[len(ticks)-1], Log: true, Reversed: true,
+		Ticks: ticks}
 	return t.draw("Expected time of a period's work", y, func(r loadline.Result) float64 { return r.WCET.Value })
 }
 
 func (t table) met() *figure.Canvas {
 	y := figure.Axis{Label: "P(WCET = 1 period), %", Min: t.law.mets[0], Max: 1, Percent: true, Ticks: t.law.mets}
-	return t.draw("Probability that a period's work is done in the period", y, func(r loadline.Result) float64 { return 1 - r.Miss.Value })
+	return t.draw("Probability that a period's work is done in the period", y,
+		func(r loadline.Result) float64 { return 1 - r.Miss.Value })
 }
 
 func upper(s string) string { return string(s[0]&^0x20) + s[1:] }
 
 // riskMap is the strict rule over containers and utilization, with the burst that mainline kernels grant.
 func riskMap(l law) *figure.Canvas {
-	h := figure.Heat{Title: "How often bursts coincide: " + l.name + " demand", Subtitle: "P(WCET > 1 period) in %, burst 100 % of the quota, strict rule.",
-		XLabel: "containers of equal quotas", YLabel: "mean demand, % of the quota", Lo: 1e-6, Hi: 1, Limit: 1e-3, Key: "P(WCET = 1 period) = 99.9 %",
+	h := figure.Heat{Title: "How often bursts coincide: " + l.name + " demand",
+		Subtitle: "P(WCET > 1 period) in %, burst 100 % of the quota, strict rule.",
+		XLabel:   "containers of equal quotas", YLabel: "mean demand, % of the quota", Lo: 1e-6, Hi: 1, Limit: 1e-3,
+		Key:  "P(WCET = 1 period) = 99.9 %",
 		Note: fmt.Sprintf("plimsoll simulate, %d periods a cell; 0 is less than 0.0001 %%.", periods)}
 	counts, loads := []int{5, 10, 15, 20, 25, 30, 35, 40}, tenths()[2:]
 	var list []cell

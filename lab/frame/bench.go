@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/experiment"
 )
 
-// Bench is what an experiment is measured on: control groups of its own, and what was started in them. What cannot be started
-// ends the measurement.
+// Bench is what an experiment is measured on: control groups of its own, and what was started in them. What cannot be
+// started ends the measurement.
 type Bench struct {
 	*experiment.Groups
 	*Settings

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dial opens a connection whose system calls are the caller's: no other goroutine has to run to wake it. Reads and writes
-// block.
+// Dial opens a connection whose system calls are the caller's: no other goroutine has to run to wake it. Reads and
+// writes block.
 func Dial(address string) (fd int, err error) {
 	to, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {

@@ -6,12 +6,12 @@
 //
 // Approach: an experiment is a type that embeds Settings. Main reads its flags, finds the agent, makes a Bench (control
 // groups, and all that is started in them), has the experiment measure, takes everything away again, draws, prints, and
-// turns missed aims into the exit status. A step that fails ends the measurement there and then (Check, Must), as Fatal ends
-// a test, so that a measurement reads as the list of its steps; what is pure returns its errors. What the demo needs as well is
-// in internal/experiment: modes that take turns, calibration, clean-up, charts, tables and figures.
+// turns missed aims into the exit status. A step that fails ends the measurement there and then (Check, Must), as Fatal
+// ends a test, so that a measurement reads as the list of its steps; what is pure returns its errors. What the demo
+// needs as well is in internal/experiment: modes that take turns, calibration, clean-up, charts, tables and figures.
 //
-// Known limits: Check ends the goroutine that Measure was called on, and no other one. The experiment of the demo (Run) makes
-// its groups and its server itself, for the shipped command runs it too.
+// Known limits: Check ends the goroutine that Measure was called on, and no other one. The experiment of the demo (Run)
+// makes its groups and its server itself, for the shipped command runs it too.
 package frame
 
 import (
@@ -65,12 +65,12 @@ type Findings interface{ WriteText(page *bytes.Buffer) }
 // Experiment is an experiment whose result is R. Beside these methods it may have
 //
 //	Part() func() error                            this process is a part of an experiment, and does that instead
-//	Guest() (vm *VM, script string)                a virtual machine to measure in instead, by this script; nil: measure here
+//	Guest() (vm *VM, script string)                a virtual machine to measure in instead, by this script, or nil
 //
 // and a result may have
 //
 //	Chart() *figure.Canvas                     the picture that -svg asks for
-//	Aims() []experiment.Figure                 what was measured beside the aims; one that was missed fails with -strict
+//	Aims() []experiment.Figure                 what was measured beside the aims; with -strict a miss fails
 type Experiment[R Findings] interface {
 	common() *Settings
 	// Flags declares the flags of the experiment. The settings hold the defaults.

@@ -22,7 +22,8 @@ type found struct{ value float64 }
 func (f *found) WriteText(page *bytes.Buffer) { page.WriteString("found\n") }
 
 func (f *found) Aims() []experiment.Figure {
-	return []experiment.Figure{{Name: "value", Value: f.value, AtMost: 1, Measured: true}, {Name: "reported", Value: 9, Measured: true},
+	return []experiment.Figure{{Name: "value", Value: f.value, AtMost: 1, Measured: true},
+		{Name: "reported", Value: 9, Measured: true},
 		{Name: "unmeasured and without an aim"}}
 }
 
@@ -54,7 +55,8 @@ func TestParse(t *testing.T) {
 	if err := Parse("trial", s, []string{"-seconds", "2.5", "-json", "-cgroup-root", "/x"}); err != nil {
 		t.Fatal(err)
 	}
-	if s.span != 2500*time.Millisecond || s.rounds != 3 || !s.JSON || s.Strict || s.Root != "/x" || !s.Given("seconds") || s.Given("rounds") {
+	if s.span != 2500*time.Millisecond || s.rounds != 3 || !s.JSON || s.Strict || s.Root != "/x" ||
+		!s.Given("seconds") || s.Given("rounds") {
 		t.Errorf("%+v", s)
 	}
 	set := flag.NewFlagSet("trial", flag.ContinueOnError)
@@ -128,7 +130,8 @@ func TestCheckEndsTheMeasurement(t *testing.T) {
 		return &found{}, nil
 	}
 	_, err := Run(t.Context(), "trial", s, t.Logf)
-	if !errors.Is(err, broken) || err.Error() != "only, round 1: step: broken" || !slices.Equal(ended, []string{"scope", "bench"}) {
+	if !errors.Is(err, broken) || err.Error() != "only, round 1: step: broken" ||
+		!slices.Equal(ended, []string{"scope", "bench"}) {
 		t.Errorf("%v, ended %v", err, ended)
 	}
 	defer func() {
@@ -151,15 +154,18 @@ type measured struct {
 func TestMedians(t *testing.T) {
 	var rows []measured
 	for _, v := range []float64{3, 50, 1} {
-		rows = append(rows, measured{Name: "a", P99: v, Took: time.Duration(v), Split: struct{ Ran, waited float64 }{2 * v, v}, count: 1})
+		rows = append(rows, measured{Name: "a", P99: v, Took: time.Duration(v),
+			Split: struct{ Ran, waited float64 }{2 * v, v}, count: 1})
 	}
-	if got, want := Medians(rows), (measured{P99: 3, Took: 3, Split: struct{ Ran, waited float64 }{6, 0}}); got != want {
+	if got, want := Medians(rows), (measured{P99: 3, Took: 3,
+		Split: struct{ Ran, waited float64 }{6, 0}}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := Medians([]measured(nil)); got != (measured{}) {
 		t.Errorf("of none: %+v", got)
 	}
-	if Find(rows, func(m measured) bool { return m.P99 > 9 }) != &rows[1] || Find(rows, func(m measured) bool { return m.P99 > 99 }) != nil {
+	if Find(rows, func(m measured) bool { return m.P99 > 9 }) != &rows[1] ||
+		Find(rows, func(m measured) bool { return m.P99 > 99 }) != nil {
 		t.Error("a row is not found")
 	}
 }

@@ -29,8 +29,8 @@ const (
 // jitter: a job is late by up to a fourth of the time between two.
 const jitter = 4
 
-// Burn is the CPU time of a job: more than a group may use at once, which is its quota and as much again that the kernel
-// lets it save (burst <= quota).
+// Burn is the CPU time of a job: more than a group may use at once, which is its quota and as much again that the
+// kernel lets it save (burst <= quota).
 func Burn(quota time.Duration) time.Duration { return quota * 12 / 5 }
 
 // Job is what a worker does in its group: a job now and then, at times that depend on the seed and the worker alone.
@@ -51,7 +51,8 @@ func (j *Job) Flags(set *flag.FlagSet) {
 
 // Check is an error where the flags make no sense.
 func (j *Job) Check() error {
-	return cmp.Or(Within("-quota", j.Quota, LeastQuota, MostQuota), Within("-every", j.Every, 100*time.Millisecond, time.Minute))
+	return cmp.Or(Within("-quota", j.Quota, LeastQuota, MostQuota),
+		Within("-every", j.Every, 100*time.Millisecond, time.Minute))
 }
 
 // Part is the work of a group, where this process is a worker.
@@ -64,7 +65,8 @@ func (j *Job) Part() func() error {
 
 // args are the flags of a worker.
 func (j *Job) args(worker int) []string {
-	return []string{"-worker", strconv.Itoa(worker), "-seed", strconv.FormatUint(j.Seed, 10), "-every", j.Every.String(),
+	return []string{"-worker", strconv.Itoa(worker), "-seed", strconv.FormatUint(j.Seed, 10), "-every",
+		j.Every.String(),
 		"-quota", j.Quota.String()}
 }
 

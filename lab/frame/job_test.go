@@ -8,7 +8,8 @@ import (
 // TestSchedule expects the same jobs from the same seed, others in each group, and none that drifts.
 func TestSchedule(t *testing.T) {
 	const every = 4 * time.Second
-	a, again, other, reseeded := schedule(1, 2, every), schedule(1, 2, every), schedule(1, 3, every), schedule(2, 2, every)
+	a, again, other, reseeded := schedule(1, 2, every), schedule(1, 2, every), schedule(1, 3, every), schedule(2, 2,
+		every)
 	same, sameSeed, early, late := 0, 0, every, time.Duration(0)
 	for i := range 1000 {
 		due := a()

@@ -47,9 +47,9 @@ func Cap(limit time.Duration) time.Duration {
 	return cpu.Percent(limit, strategy.Default().CFSQuotaBurstPercent)
 }
 
-// AtCap says of a throttle's begin, in a group that may use so much a period, that a refill would exceed that: the use in
-// the period, with the runtime in pool and on CPUs, is too near to it. Where the use is not known, the throttle counts as
-// one that may be ended.
+// AtCap says of a throttle's begin, in a group that may use so much a period, that a refill would exceed that: the use
+// in the period, with the runtime in pool and on CPUs, is too near to it. Where the use is not known, the throttle
+// counts as one that may be ended.
 func AtCap(f probe.Facts, most time.Duration) bool {
 	return f.Used >= 0 && f.Used+f.Runtime+f.OnCPUs+f.Quota > most
 }

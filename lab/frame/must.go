@@ -9,8 +9,9 @@ import (
 // failure is an error that ends a part of a measurement.
 type failure struct{ error }
 
-// Check ends a measurement where there is an error, as testing.T.Fatal ends a test. Run returns the error once everything is
-// taken away. A goroutine that a measurement starts calls it within Try only: elsewhere it would end the program.
+// Check ends a measurement where there is an error, as testing.T.Fatal ends a test. Run returns the error once
+// everything is taken away. A goroutine that a measurement starts calls it within Try only:
+// elsewhere it would end the program.
 func Check(err error) {
 	if err != nil {
 		panic(failure{err})
@@ -46,7 +47,8 @@ func In(name string, part func()) {
 }
 
 // Turns has modes take turns in rounds, and collects what each slot gave. Line tells of a slot.
-func Turns[M, S any](b *Bench, rounds int, seed uint64, modes []M, slot func(round int, mode M) S, line func(S) string) []S {
+func Turns[M, S any](b *Bench, rounds int, seed uint64, modes []M, slot func(round int, mode M) S,
+	line func(S) string) []S {
 	return Must(experiment.Turns(b.Say, rounds, seed, modes, func(round int, mode M) (s S, err error) {
 		err = Try(func() { s = slot(round, mode) })
 		return s, err

@@ -20,8 +20,8 @@ func Of[S any, M comparable](slots []S, mode M, of func(S) M) []S {
 	return mine
 }
 
-// Medians is the row of some slots, which have its type: each exported number is the median of theirs. What else a row has is
-// left zero.
+// Medians is the row of some slots, which have its type: each exported number is the median of theirs. What else a row
+// has is left zero.
 func Medians[R any](slots []R) (row R) {
 	var from []reflect.Value
 	for i := range slots {

@@ -20,12 +20,13 @@ import (
 
 const sitePatience = 10 * time.Second // it answers, and it ends
 
-// Site is a server of the experiment's own: its own configuration, port, document and log; the system's is not touched. A web
-// server has one text.
+// Site is a server of the experiment's own: its own configuration, port, document and log; the system's is not touched.
+// A web server has one text.
 type Site struct {
-	Name          string                             // of the server
-	Size          int                                // of the text
-	Configuration string                             // with DIR and ADDRESS in the place of its own; "": it needs no files
+	Name string // of the server
+	Size int    // of the text
+	// with DIR and ADDRESS in the place of its own; "": it needs no files
+	Configuration string
 	Command       func(dir, address string) []string // its program, which reads SiteConfig in dir
 	Ready         func(address string) error         // nil: it is once it answers a web request
 	dir, address  string
@@ -62,7 +63,8 @@ func (s *Site) prepare() (err error) {
 	if s.dir, err = experiment.TempDir(strings.ToLower(s.Name)); err != nil {
 		return err
 	}
-	www, text := filepath.Join(s.dir, "www"), strings.NewReplacer("DIR", s.dir, "ADDRESS", s.address).Replace(s.Configuration)
+	www, text := filepath.Join(s.dir, "www"), strings.NewReplacer("DIR", s.dir, "ADDRESS",
+		s.address).Replace(s.Configuration)
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Mkdir(www, 0o755)); err != nil {
 		return err
 	}
@@ -128,24 +130,27 @@ func ApacheFiles() []string {
 func Apache() (*Site, error) {
 	for _, name := range ApacheFiles() {
 		if _, err := os.Stat(name); err != nil {
-			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
+			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name),
+				"run `make setup`, which installs apache2")
 		}
 	}
-	return &Site{Name: "Apache", Size: apacheFile, Configuration: strings.ReplaceAll(apacheConfiguration, "MODULES", apacheModules),
+	return &Site{Name: "Apache", Size: apacheFile,
+		Configuration: strings.ReplaceAll(apacheConfiguration, "MODULES", apacheModules),
 		Command: func(dir, _ string) []string {
 			return []string{apacheBinary, "-f", filepath.Join(dir, SiteConfig), "-D", "FOREGROUND"}
 		}}, nil
 }
 
-// Nginx looks for nginx, to serve a document of a size. Listen is added to the address ("ssl"), and lines to the configuration of
-// the server.
+// Nginx looks for nginx, to serve a document of a size. Listen is added to the address ("ssl"), and lines to the
+// configuration of the server.
 func Nginx(size int, listen string, lines ...string) (*Site, error) {
 	binary, err := experiment.Program("nginx")
 	if err != nil {
 		return nil, err
 	}
 	return &Site{Name: "nginx", Size: size,
-		Configuration: strings.NewReplacer("LISTEN", listen, "LINES", strings.Join(lines, " ")).Replace(nginxConfiguration),
+		Configuration: strings.NewReplacer("LISTEN", listen, "LINES",
+			strings.Join(lines, " ")).Replace(nginxConfiguration),
 		Command: func(dir, _ string) []string {
 			return []string{binary, "-p", dir, "-c", filepath.Join(dir, SiteConfig), "-e", filepath.Join(dir, SiteLog)}
 		}}, nil
@@ -161,7 +166,8 @@ func Memcached(threads, keys int) (*Site, error) {
 		Command: func(_, address string) []string {
 			host, port, _ := net.SplitHostPort(address) // FreeAddress made it
 			// -u root: a change of user would undo that it dies with the experiment (prctl(2), PR_SET_PDEATHSIG).
-			return []string{binary, "-l", host, "-p", port, "-U", "0", "-t", strconv.Itoa(threads), "-m", "64", "-u", "root"}
+			return []string{binary, "-l", host, "-p", port, "-U", "0", "-t", strconv.Itoa(threads), "-m", "64", "-u",
+				"root"}
 		}}, err
 }
 
@@ -177,7 +183,8 @@ func fill(address string, keys int) error {
 	}
 	in := bufio.NewReader(c)
 	for i := range keys {
-		if _, err := fmt.Fprintf(c, "set %s 0 0 %d\r\n%s\r\n", MemcachedKey(i), len(memcachedValue), memcachedValue); err != nil {
+		if _, err := fmt.Fprintf(c, "set %s 0 0 %d\r\n%s\r\n", MemcachedKey(i), len(memcachedValue),
+			memcachedValue); err != nil {
 			return err
 		}
 		if line, err := in.ReadString('\n'); err != nil || line != "STORED\r\n" {

@@ -17,7 +17,8 @@ func TestAffinity(t *testing.T) {
 	if err != nil || len(all) == 0 {
 		t.Fatalf("CPUs %v, %v", all, err)
 	}
-	c, err := experiment.Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(int) error { return nil })
+	c, err := experiment.Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"),
+		func(int) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

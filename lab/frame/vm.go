@@ -15,24 +15,26 @@ import (
 	"plimsoll/internal/experiment"
 )
 
-// VM is a virtual machine of test/vm that an experiment is run in. Its CPUs are emulated: shares of CPU time are what they
-// are, and response times are not those of any machine.
+// VM is a virtual machine of test/vm that an experiment is run in. Its CPUs are emulated: shares of CPU time are what
+// they are, and response times are not those of any machine.
 type VM struct {
 	Kernel string // a series of test/vm/kernels.sh
 	Cgroup string // v1, v2
 	CPUs   int
-	AtOnce bool // they run beside each other, and not in turns: timers fire in time. It may crash, and is begun anew then
-	// Its time is counted in instructions of so many ns, a power of two: what else the host does changes nothing of what is
-	// measured. 0: it is not.
+	// they run beside each other, and not in turns: timers fire in time. It may crash, and is begun anew then
+	AtOnce bool
+	// Its time is counted in instructions of so many ns, a power of two: what else the host does changes nothing of
+	// what is measured. 0: it is not.
 	Instruction time.Duration
 	Memory      int           // MiB; 0: the default
 	Span        time.Duration // allowed in all, once it has booted
-	// Programs of this host that the script needs, on its path. A file that is named by its path, such as a module, has it there.
+	// Programs of this host that the script needs, on its path. A file that is named by its path, such as a module,
+	// has it there.
 	Programs []string
 }
 
-// Run builds a package of this project for the machine and runs the script there, beside the program, which has the name
-// of the package, and the files. What the script writes to its console is written to stdout.
+// Run builds a package of this project for the machine and runs the script there, beside the program, which has the
+// name of the package, and the files. What the script writes to its console is written to stdout.
 func (v VM) Run(ctx context.Context, pkg, script string, files ...string) error {
 	return With(ctx, "vm", &Settings{Groups: NoGroups}, say, func(b *Bench) {
 		runner := Must(filepath.Abs("test/vm/run.sh"))
@@ -62,7 +64,8 @@ func (v VM) boot(ctx context.Context, line []string) error {
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), v.environment()...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	// A group of its own: Ctrl-C reaches the experiment alone, which then has the script end the machine and remove its files.
+	// A group of its own: Ctrl-C reaches the experiment alone,
+	// which then has the script end the machine and remove its files.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -111,7 +114,8 @@ func install(ctx context.Context, name, root string) error {
 		}
 		folder = "bin"
 	}
-	if said, err := exec.CommandContext(ctx, "sh", "-ec", copyProgram, "sh", binary, root, folder).CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(ctx, "sh", "-ec", copyProgram, "sh", binary, root,
+		folder).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s and its libraries: %w\n%s", binary, err, said)
 	}
 	return nil

@@ -22,7 +22,8 @@ func TestInstall(t *testing.T) {
 	if err != nil || len(loaders) != 1 {
 		t.Fatalf("%v, %v", loaders, err)
 	}
-	out, err := exec.Command(loaders[0], "--library-path", filepath.Join(dir, "lib"), filepath.Join(dir, "bin", "ls"), "--version").CombinedOutput()
+	out, err := exec.Command(loaders[0], "--library-path", filepath.Join(dir, "lib"), filepath.Join(dir, "bin", "ls"),
+		"--version").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -53,7 +54,8 @@ func TestInstallByPath(t *testing.T) {
 // TestInstructionLength: the length of an instruction is given to the emulator as a power of two; 0 is real time.
 func TestInstructionLength(t *testing.T) {
 	for length, want := range map[time.Duration]string{0: "", 1: "ICOUNT=0", 2: "ICOUNT=1", 4: "ICOUNT=2"} {
-		got := slices.DeleteFunc(VM{Instruction: length}.environment(), func(v string) bool { return !strings.HasPrefix(v, "ICOUNT") })
+		got := slices.DeleteFunc(VM{Instruction: length}.environment(),
+			func(v string) bool { return !strings.HasPrefix(v, "ICOUNT") })
 		if strings.Join(got, " ") != want {
 			t.Errorf("%v: %q, want %q", length, got, want)
 		}

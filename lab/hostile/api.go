@@ -47,8 +47,8 @@ func (b *bench) idlePods() (list []kubeapi.Pod) {
 	return list
 }
 
-// flappingAPI is an API server that dies every second, with all its connections, and is back after a fifth of one. So the
-// agent lists all pods again and again.
+// flappingAPI is an API server that dies every second, with all its connections, and is back after a fifth of one. So
+// the agent lists all pods again and again.
 type flappingAPI struct {
 	plain
 	api  *kubeapi.Server

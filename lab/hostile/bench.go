@@ -102,17 +102,18 @@ func (b *bench) makePod(i int) (p pod, err error) {
 	return p, err
 }
 
-// capPercent is what a victim may use in a period, in percent of its limit. By default it is 300, and half of the throttles
-// are at the cap.
+// capPercent is what a victim may use in a period, in percent of its limit. By default it is 300, and half of the
+// throttles are at the cap.
 const capPercent = 800
 
-// config is a configuration of the agent: policy auto for the victims, one of the pods, and more sections and overrides.
-// The threshold is the whole machine, so that the load of the bench itself takes no refill away.
+// config is a configuration of the agent: policy auto for the victims, one of the pods, and more sections and
+// overrides. The threshold is the whole machine, so that the load of the bench itself takes no refill away.
 func (b *bench) config(pods strategy.Policy, sections, overrides string) string {
 	base := b.Base()
 	return fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\n%soverrides:\n"+
 		"  - {cgroup: %q, policy: auto, cfsQuotaBurstPercent: %d}\n  - {cgroup: %q, policy: %s}\n"+
-		"  - {cgroup: %q, policy: %s}\n%s", sections, base+"/job*", capPercent, base+"/kubepods-*", pods, base+"/kubepods-*/*", pods, overrides)
+		"  - {cgroup: %q, policy: %s}\n%s", sections, base+"/job*", capPercent, base+"/kubepods-*", pods,
+		base+"/kubepods-*/*", pods, overrides)
 }
 
 // run measures one condition: an agent in quiet, and the same agent beside the hostility.
@@ -129,7 +130,8 @@ func (b *bench) run(ctx context.Context, c condition) (r row, err error) {
 	}
 	defer func() {
 		err = errors.Join(err, c.end())
-		if stopped := a.Stop(); stopped != nil { // it had to be killed: what the condition came to is known all the same
+		// it had to be killed: what the condition came to is known all the same
+		if stopped := a.Stop(); stopped != nil {
 			r.Fault = stopped.Error()
 		}
 	}()
@@ -187,8 +189,8 @@ func (b *bench) settle(ctx context.Context, a *experiment.Agent, c condition) er
 // statusGap is how often the status is read while the agent settles.
 const statusGap = time.Second
 
-// burst is an error as long as a victim has no burst, and no more than its limit. One whose jobs waited for each other while no
-// agent ran is raised, which leaves its burst no room.
+// burst is an error as long as a victim has no burst, and no more than its limit. One whose jobs waited for each other
+// while no agent ran is raised, which leaves its burst no room.
 func (b *bench) burst() error {
 	for _, group := range b.jobs.Paths {
 		burst, err := b.Tree().Burst(group)

@@ -21,8 +21,8 @@ import (
 )
 
 // hangingBus is a system bus of the bench's own, on which no unit is known, and which stops to answer. To the agent it
-// looks as if systemd ran. The limits of pods are written meanwhile, as kubelet and runtimes do: at each of them the agent
-// asks systemd about the unit. Somebody reads the status.
+// looks as if systemd ran. The limits of pods are written meanwhile, as kubelet and runtimes do: at each of them the
+// agent asks systemd about the unit. Somebody reads the status.
 type hangingBus struct {
 	plain
 	listener net.Listener
@@ -126,8 +126,10 @@ func (h *hangingBus) answer(in io.Reader, out io.Writer) error {
 			dbus.FieldErrorName:   dbus.MakeVariant("org.freedesktop.systemd1.NoSuchUnit")}}
 		switch call.Headers[dbus.FieldMember].Value() {
 		case "Hello":
-			reply = &dbus.Message{Type: dbus.TypeMethodReply, Body: []any{":1.1"}, Headers: map[dbus.HeaderField]dbus.Variant{
-				dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(""))}}
+			reply = &dbus.Message{Type: dbus.TypeMethodReply, Body: []any{":1.1"},
+				Headers: map[dbus.HeaderField]dbus.Variant{
+					dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()), dbus.FieldSignature: dbus.MakeVariant(
+						dbus.SignatureOf(""))}}
 		case "AddMatch":
 			reply = &dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{
 				dbus.FieldReplySerial: dbus.MakeVariant(call.Serial())}}

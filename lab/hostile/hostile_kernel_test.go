@@ -13,11 +13,12 @@ import (
 )
 
 // TestHostileOnRealGroups runs every condition, small and short, and expects throttles that are ended, in quiet and
-// beside the hostility, and nothing left behind. How soon they are ended is the bench's to say. The jobs take half of the
-// limit on average: demand that lasts above it is met by a raise, and then nothing is throttled.
+// beside the hostility, and nothing left behind. How soon they are ended is the bench's to say. The jobs take half of
+// the limit on average: demand that lasts above it is met by a raise, and then nothing is throttled.
 func TestHostileOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t), Groups: frame.Pinnable}, Victims: 4, Pods: 5, Asking: 3,
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t),
+		Groups: frame.Pinnable}, Victims: 4, Pods: 5, Asking: 3,
 		Throttling: 5, Job: frame.Job{Quota: frame.LeastQuota, Every: time.Second / 2, Seed: 1},
 		span: time.Second, warmUp: time.Second / 2}
 	r, err := frame.Run(t.Context(), "hostile", s, t.Logf)

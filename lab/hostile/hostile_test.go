@@ -38,17 +38,24 @@ func TestThrottlesOf(t *testing.T) {
 		writes []write
 		want   []throttle
 	}{
-		"ended":                    {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{1, 1103 * ms}}, []throttle{{latency: 3 * ms}}},
-		"by the first write":       {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{1, 1099 * ms}, {1, 1101 * ms}, {1, 1102 * ms}}, []throttle{{latency: ms}}},
-		"not by another's":         {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{2, 1101 * ms}}, []throttle{{50 * ms, true}}},
-		"not by one in the next":   {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1150*ms)}, []write{{1, 1151 * ms}}, []throttle{{50 * ms, true}}},
-		"by itself":                {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1120*ms)}, nil, nil},
-		"at the cap":               {[]probe.Event{begin(1, 1100*ms, 1150*ms, 36*ms)}, nil, nil},
-		"below it by a hair":       {[]probe.Event{begin(1, 1100*ms, 1150*ms, 35*ms)}, nil, []throttle{{50 * ms, true}}},
-		"too short to be ended":    {[]probe.Event{begin(1, 1100*ms, 1103*ms, 10*ms)}, nil, nil},
-		"before the window":        {[]probe.Event{begin(1, 999*ms, 1050*ms, 10*ms)}, nil, nil},
-		"after it":                 {[]probe.Event{begin(1, 2000*ms, 2050*ms, 10*ms)}, nil, nil},
-		"of a use that is unknown": {[]probe.Event{begin(1, 1100*ms, 1150*ms, probe.NoUse)}, []write{{1, 1101 * ms}}, []throttle{{latency: ms}}},
+		"ended": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{1, 1103 * ms}},
+			[]throttle{{latency: 3 * ms}}},
+		"by the first write": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)},
+			[]write{{1, 1099 * ms}, {1, 1101 * ms}, {1, 1102 * ms}}, []throttle{{latency: ms}}},
+		"not by another's": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{2, 1101 * ms}},
+			[]throttle{{50 * ms, true}}},
+		"not by one in the next": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1150*ms)},
+			[]write{{1, 1151 * ms}}, []throttle{{50 * ms, true}}},
+		"by itself": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1120*ms)}, nil,
+			nil},
+		"at the cap": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 36*ms)}, nil, nil},
+		"below it by a hair": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 35*ms)}, nil,
+			[]throttle{{50 * ms, true}}},
+		"too short to be ended": {[]probe.Event{begin(1, 1100*ms, 1103*ms, 10*ms)}, nil, nil},
+		"before the window":     {[]probe.Event{begin(1, 999*ms, 1050*ms, 10*ms)}, nil, nil},
+		"after it":              {[]probe.Event{begin(1, 2000*ms, 2050*ms, 10*ms)}, nil, nil},
+		"of a use that is unknown": {[]probe.Event{begin(1, 1100*ms, 1150*ms, probe.NoUse)}, []write{{1, 1101 * ms}},
+			[]throttle{{latency: ms}}},
 	} {
 		got := throttlesOf(c.events, c.writes, 40*ms, from, to)
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(throttle{})); diff != "" {
@@ -90,7 +97,8 @@ func TestAims(t *testing.T) {
 			}
 		}
 		var page bytes.Buffer
-		if whole.WriteText(&page); strings.Contains(page.String(), "missed\n") != (want != "") || strings.Contains(page.String(), "NaN") {
+		if whole.WriteText(&page); strings.Contains(page.String(), "missed\n") != (want != "") ||
+			strings.Contains(page.String(), "NaN") {
 			t.Errorf("%q: the page does not agree:\n%s", want, page.String())
 		}
 	}
@@ -125,7 +133,8 @@ func TestConfigurations(t *testing.T) {
 				t.Errorf("%s: %v\n%s", c.name, err, c.configure(b, begun))
 				continue
 			}
-			if got := file.Resolve("/job1").Strategy; got.Policy != strategy.Auto || got.CFSQuotaBurstPercent != capPercent {
+			if got := file.Resolve("/job1").Strategy; got.Policy != strategy.Auto ||
+				got.CFSQuotaBurstPercent != capPercent {
 				t.Errorf("%s: victims have %+v", c.name, got)
 			}
 		}
@@ -156,10 +165,12 @@ func TestMountsOfItsOwn(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	if s, err := parse([]string{"-only", "status,log", "-seconds", "2"}); err != nil || len(s.only) != 2 || s.Job.Worker >= 0 || s.span != 2*time.Second {
+	if s, err := parse([]string{"-only", "status,log", "-seconds", "2"}); err != nil || len(s.only) != 2 ||
+		s.Job.Worker >= 0 || s.span != 2*time.Second {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, args := range [][]string{{"-only", "stauts"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-victims", "0"}, {"-pods", "0"}, {"-every", "1ms"}} {
+	for _, args := range [][]string{{"-only", "stauts"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-victims", "0"},
+		{"-pods", "0"}, {"-every", "1ms"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)
 		}

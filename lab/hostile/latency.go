@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// leastGain is for how long a throttle must last at least to be worth a refill (policy.leastGain, 2 ms), and a refill
-	// takes a moment.
+	// leastGain is for how long a throttle must last at least to be worth a refill (policy.leastGain, 2 ms), and a
+	// refill takes a moment.
 	leastGain = 4 * time.Millisecond
 	// punctual is how near to its period's end a throttle ends that nothing else has ended.
 	punctual = 2 * time.Millisecond
@@ -47,7 +47,8 @@ func throttlesOf(events []probe.Event, writes []write, most, from, to time.Durat
 	var list []throttle
 	for _, e := range events {
 		expires := e.Facts.Expires
-		if e.Kind != probe.Begin || e.At < from || e.At >= to || expires-e.At < leastGain || frame.AtCap(e.Facts, most) {
+		if e.Kind != probe.Begin || e.At < from || e.At >= to || expires-e.At < leastGain ||
+			frame.AtCap(e.Facts, most) {
 			continue
 		}
 		place, _ := slices.BinarySearch(of[e.Group], e.At)

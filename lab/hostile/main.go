@@ -1,22 +1,22 @@
-// Command hostile measures whether throttles of well-behaved groups are ended as soon as ever while the node around them
-// is hostile: readers that never rest, a D-Bus that hangs, an API server that dies, tenants that ask for too much, disks
-// that are full or slow, a log that nobody reads. It runs the real binary.
+// Command hostile measures whether throttles of well-behaved groups are ended as soon as ever while the node around
+// them is hostile: readers that never rest, a D-Bus that hangs, an API server that dies, tenants that ask for too much,
+// disks that are full or slow, a log that nobody reads. It runs the real binary.
 //
-// Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time every two seconds: an
-// eighth of their limit on average, so that each refill is one that the group has saved up. The writes of all of them take
-// half of the time that writes may take (internal/tenant) where four thousand groups make a write slow. Beside them stand
-// many idle pods. A condition starts an agent of its own and measures it twice, first in quiet, then while the condition is
-// hostile. So both windows have the same configuration, and only the hostility differs.
+// Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time every two seconds:
+// an eighth of their limit on average, so that each refill is one that the group has saved up. The writes of all of
+// them take half of the time that writes may take (internal/tenant) where four thousand groups make a write slow.
+// Beside them stand many idle pods. A condition starts an agent of its own and measures it twice, first in quiet, then
+// while the condition is hostile. So both windows have the same configuration, and only the hostility differs.
 //
-// Latency is the time from the begin of a victim's throttle, as a probe of the lab reports it, to the write that ends it,
-// as inotify reports it to a thread of real-time priority: the agent's word is not needed. A throttle at the cap may not
-// be ended and does not count (lab/reaction). One that the agent could have ended and that lasted to its period's end is
-// missed; its latency is its length.
+// Latency is the time from the begin of a victim's throttle, as a probe of the lab reports it, to the write that ends
+// it, as inotify reports it to a thread of real-time priority: the agent's word is not needed. A throttle at the cap
+// may not be ended and does not count (lab/reaction). One that the agent could have ended and that lasted to its
+// period's end is missed; its latency is its length.
 //
 // Mounts are made in a mount namespace of this process, so that they end with it.
 //
-// Known limits: two programs of the same kind run in the kernel, the agent's and the lab's. inotify tells of a write when
-// the writer is back from the kernel's function, some 20 µs late. A p99 of a window is that of some three hundred
+// Known limits: two programs of the same kind run in the kernel, the agent's and the lab's. inotify tells of a write
+// when the writer is back from the kernel's function, some 20 µs late. A p99 of a window is that of some three hundred
 // throttles: the three worst decide, and on a machine that others use they may be the others'.
 package main
 
@@ -47,8 +47,10 @@ type settings struct {
 
 // usual are the settings without flags.
 func usual() *settings {
-	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, Victims: 20, Pods: 1000, Asking: 200, Throttling: 1000,
-		span: 15 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota, Every: 2 * time.Second}}
+	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, Victims: 20, Pods: 1000, Asking: 200,
+		Throttling: 1000,
+		span:       15 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota,
+			Every: 2 * time.Second}}
 }
 
 func main() { frame.Main("hostile", usual()) }
@@ -59,11 +61,13 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.Victims, "victims", s.Victims, "groups that are throttled now and then within their share")
 	set.IntVar(&s.Pods, "pods", s.Pods, "idle pods with a container each")
 	set.IntVar(&s.Asking, "asking", s.Asking, "groups that ask for exclusive CPUs in vain, in condition exclusive")
-	set.IntVar(&s.Throttling, "throttling", s.Throttling, "groups that are throttled in every period, in condition tenants")
-	set.Func("only", "conditions to measure, with commas: "+strings.Join(conditionNames(), ", ")+" (default: all)", func(list string) error {
-		s.only = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
-		return nil
-	})
+	set.IntVar(&s.Throttling, "throttling", s.Throttling,
+		"groups that are throttled in every period, in condition tenants")
+	set.Func("only", "conditions to measure, with commas: "+strings.Join(conditionNames(), ", ")+" (default: all)",
+		func(list string) error {
+			s.only = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+			return nil
+		})
 	s.Job.Flags(set)
 }
 

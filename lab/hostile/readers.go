@@ -51,7 +51,9 @@ func (r *scrapers) prepare(_ context.Context, _ *bench, s *experiment.Setup) (er
 func (r *scrapers) begin(ctx context.Context, _ *bench, _ *experiment.Agent) error {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	for range scraperCount {
-		r.every(ctx, scrapeEvery, func(ctx context.Context) error { return get(ctx, client, "http://"+r.address+"/metrics") })
+		r.every(ctx, scrapeEvery, func(ctx context.Context) error {
+			return get(ctx, client, "http://"+r.address+"/metrics")
+		})
 	}
 	return nil
 }

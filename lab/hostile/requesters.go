@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// requesters are groups that ask for more exclusive CPUs than the machine has. All are refused, again at each look. Groups
-// that come and go have the agent look all the time, as containers do that restart in a loop.
+// requesters are groups that ask for more exclusive CPUs than the machine has. All are refused, again at each look.
+// Groups that come and go have the agent look all the time, as containers do that restart in a loop.
 type requesters struct {
 	background
 	processes []*experiment.Child

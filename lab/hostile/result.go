@@ -41,7 +41,8 @@ func (r *result) Aims() []experiment.Figure {
 	var list []experiment.Figure
 	fewest, lasted, most, faults := math.Inf(1), 0, int64(0), 0
 	for _, row := range r.Rows {
-		list = append(list, experiment.Figure{Name: "p99 in ms, " + row.Condition, Value: experiment.Milliseconds(row.Hostile.P99),
+		list = append(list, experiment.Figure{Name: "p99 in ms, " + row.Condition,
+			Value:  experiment.Milliseconds(row.Hostile.P99),
 			AtMost: experiment.Milliseconds(aimRatio*row.Quiet.P99 + aimMore), Measured: true})
 		fewest = min(fewest, float64(row.Quiet.Throttles), float64(row.Hostile.Throttles))
 		lasted, most = lasted+row.Hostile.Missed, max(most, row.Hostile.Memory)
@@ -49,9 +50,12 @@ func (r *result) Aims() []experiment.Figure {
 			faults++
 		}
 	}
-	return append(list, experiment.Figure{Name: "throttles in a window, fewest", Value: fewest, AtLeast: 1, Measured: true},
-		experiment.Figure{Name: "throttles that lasted to their period's end", Value: float64(lasted), None: true, Measured: true},
-		experiment.Figure{Name: "memory in MiB, most", Value: float64(most) / (1 << 20), AtMost: aimMemory >> 20, Measured: true},
+	return append(list, experiment.Figure{Name: "throttles in a window, fewest", Value: fewest, AtLeast: 1,
+		Measured: true},
+		experiment.Figure{Name: "throttles that lasted to their period's end", Value: float64(lasted), None: true,
+			Measured: true},
+		experiment.Figure{Name: "memory in MiB, most", Value: float64(most) / (1 << 20), AtMost: aimMemory >> 20,
+			Measured: true},
 		experiment.Figure{Name: "agents that did not stop", Value: float64(faults), None: true, Measured: true})
 }
 
@@ -61,7 +65,8 @@ func (r row) cells() []string {
 	ratio := func(hostile, quiet time.Duration) string {
 		return fmt.Sprintf("%.1f", experiment.Ratio(hostile, quiet))
 	}
-	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99), fmt.Sprint(r.Quiet.Missed),
+	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99),
+		fmt.Sprint(r.Quiet.Missed),
 		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(r.Hostile.Missed),
 		ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
 		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20))}
@@ -71,7 +76,9 @@ func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Mil
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "%d victims of %v in 100 ms, each with a job of %v every %v, beside %d idle pods; %g s a window, seed %d, cgroup %s, %d CPUs\n",
+	fmt.Fprintf(page,
+		"%d victims of %v in 100 ms, each with a job of %v every %v, beside %d idle pods; %g s a window, seed %d, "+
+			"cgroup %s, %d CPUs\n",
 		r.Victims, r.Job.Quota, frame.Burn(r.Job.Quota), r.Job.Every, r.Pods, r.Seconds, r.Job.Seed, r.Cgroup, r.CPUs)
 	for _, row := range r.Rows {
 		fmt.Fprintf(page, "  %-10s %s\n", row.Condition, row.What)

@@ -15,8 +15,8 @@ import (
 	"plimsoll/lab/kubeapi"
 )
 
-// tenants are the pods of one namespace, each of which is throttled in every period and may use a millisecond a second: a
-// thousand of them keep one CPU busy. Each victim is a tenant of its own: it has no namespace.
+// tenants are the pods of one namespace, each of which is throttled in every period and may use a millisecond a second:
+// a thousand of them keep one CPU busy. Each victim is a tenant of its own: it has no namespace.
 type tenants struct {
 	api       *kubeapi.Server
 	groups    *frame.Bench

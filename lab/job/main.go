@@ -1,9 +1,9 @@
 // Command job measures how long a short job takes under a limit, under each policy: one thread that needs so much CPU
 // time and ends, as a step of a pipeline or a health check does.
 //
-// Approach: a shell counts to a number that is calibrated without a limit. Each run has a group of its own kind: all modes
-// take turns in rounds in the same group, which is idle between two runs for as long as its limit pays for the job. A
-// mode's figure is the median of its rounds, against that without a limit.
+// Approach: a shell counts to a number that is calibrated without a limit. Each run has a group of its own kind: all
+// modes take turns in rounds in the same group, which is idle between two runs for as long as its limit pays for the
+// job. A mode's figure is the median of its rounds, against that without a limit.
 //
 // Known limits: the time to start the shell is part of each run, a millisecond or two.
 package main
@@ -104,7 +104,8 @@ func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run) {
 	b.Scope(ctx, func(b *frame.Bench) {
 		x.Used = frame.Must(b.Spent(group, func() error {
 			begin := time.Now()
-			job := b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil })
+			job := b.Launch(experiment.Gated("/bin/sh", "-c", count), group,
+				func(int) error { begin = time.Now(); return nil })
 			err := job.Wait(ctx)
 			x.Took = time.Since(begin)
 			return err
@@ -129,7 +130,8 @@ func (r *result) Aims() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n",
+	fmt.Fprintf(page,
+		"A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n",
 		r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
 	var t experiment.Table
 	t.Row("mode|took|against unlimited|CPU time")

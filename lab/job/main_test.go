@@ -15,7 +15,8 @@ const ms = time.Millisecond
 func TestResult(t *testing.T) {
 	r := &result{Limit: 0.5, Work: 200, Rounds: 3, Machine: frame.Machine{Kernel: "6.18", Cgroup: "v1"}}
 	for _, more := range []time.Duration{0, 30 * ms, 5 * ms} {
-		r.Runs = append(r.Runs, run{experiment.Unlimited, 200*ms + more, 200 * ms}, run{"none", 450*ms + more, 200 * ms}, run{"auto", 241*ms + more, 200 * ms})
+		r.Runs = append(r.Runs, run{experiment.Unlimited, 200*ms + more, 200 * ms},
+			run{"none", 450*ms + more, 200 * ms}, run{"auto", 241*ms + more, 200 * ms})
 	}
 	var page bytes.Buffer
 	r.WriteText(&page)

@@ -54,7 +54,8 @@ type resources struct {
 
 // failure is the Status object that the API server answers a request with that it does not carry out.
 func failure(code int, reason, message string) map[string]any {
-	return map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}
+	return map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+		"message": message}
 }
 
 // kinds are the kinds of the resources that the agent reads.
@@ -77,7 +78,8 @@ type Container struct {
 }
 
 func limited(milli int) resources {
-	return resources{Limits: map[string]string{"cpu": fmt.Sprintf("%dm", milli)}, Requests: map[string]string{"cpu": "1m"}}
+	return resources{Limits: map[string]string{"cpu": fmt.Sprintf("%dm", milli)},
+		Requests: map[string]string{"cpu": "1m"}}
 }
 
 func (p Pod) object(node string) object {
@@ -85,10 +87,12 @@ func (p Pod) object(node string) object {
 	for _, c := range p.Containers {
 		spec.Containers = append(spec.Containers, containerSpec{c.Name, limited(c.Limit)})
 		if c.ID != "" {
-			status.Containers = append(status.Containers, containerStatus{c.Name, "containerd://" + c.ID, true, limited(c.Confirmed)})
+			status.Containers = append(status.Containers,
+				containerStatus{c.Name, "containerd://" + c.ID, true, limited(c.Confirmed)})
 		}
 	}
-	return object{Kind: "Pod", APIVersion: "v1", Metadata: meta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Annotations: p.Annotations},
+	return object{Kind: "Pod", APIVersion: "v1", Metadata: meta{Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+		Annotations: p.Annotations},
 		Spec: spec, Status: status}
 }
 

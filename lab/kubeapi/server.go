@@ -63,7 +63,8 @@ type Server struct {
 // comes back.
 func Open(node string) (*Server, error) {
 	pid := os.Getpid()
-	a := &Server{node: node, address: fmt.Sprintf("127.77.%d.%d:0", pid>>8&0xff, 1+pid&0x7f), version: 1, pods: map[string]object{}, mood: Away,
+	a := &Server{node: node, address: fmt.Sprintf("127.77.%d.%d:0", pid>>8&0xff, 1+pid&0x7f), version: 1,
+		pods: map[string]object{}, mood: Away,
 		news: make(chan struct{})}
 	return a, a.Become(Answers)
 }
@@ -101,7 +102,8 @@ func (a *Server) Become(m Mood) error {
 // Kubeconfig writes the file by which a client finds the server.
 func (a *Server) Kubeconfig(dir string) (string, error) {
 	file := filepath.Join(dir, "kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n"+
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: "+
+		"u, user: {}}]\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", "http://"+a.address)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
@@ -161,8 +163,8 @@ func (a *Server) AnswersSince() time.Time {
 	return a.since
 }
 
-// Flap has the server fail for the end of each span, each time in the next of some ways, until the context ends. Then it
-// answers again.
+// Flap has the server fail for the end of each span, each time in the next of some ways, until the context ends. Then
+// it answers again.
 func (a *Server) Flap(ctx context.Context, span, fails time.Duration, moods ...Mood) error {
 	for i := 0; ; i++ {
 		if experiment.Pause(ctx, span-fails) != nil {
@@ -215,7 +217,8 @@ func (a *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		case Refuses:
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write(encode(failure(http.StatusServiceUnavailable, "ServiceUnavailable", "the API server restarts")))
+			_, _ = w.Write(encode(failure(http.StatusServiceUnavailable, "ServiceUnavailable",
+				"the API server restarts")))
 			return false
 		}
 		select {
@@ -235,7 +238,8 @@ func (a *Server) list(resource string) ([]object, int64) {
 	case "pods":
 		objects = slices.Collect(maps.Values(a.pods))
 	case "nodes":
-		objects = append(objects, object{Kind: "Node", APIVersion: "v1", Metadata: meta{Name: a.node, ResourceVersion: "1"}})
+		objects = append(objects, object{Kind: "Node", APIVersion: "v1",
+			Metadata: meta{Name: a.node, ResourceVersion: "1"}})
 	}
 	return objects, a.version
 }
@@ -260,7 +264,8 @@ func (a *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 		for _, o := range objects {
 			send("ADDED", o)
 		}
-		mark := object{Kind: kinds()[resource], APIVersion: "v1", Metadata: meta{Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}}
+		mark := object{Kind: kinds()[resource], APIVersion: "v1",
+			Metadata: meta{Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}}
 		send("BOOKMARK", mark.at(from))
 	} else if err != nil {
 		send("ERROR", failure(http.StatusGone, "Expired", "no version is given"))

@@ -19,8 +19,10 @@ type groups struct{}
 func (groups) Pods() (list []workload.Pod, err error) {
 	for i := 1; i <= 3; i++ {
 		path := fmt.Sprintf("/kubepods/burstable/pod%d", i)
-		c := workload.Container{ID: workload.ID{Path: path + "/" + fmt.Sprintf("%064x", i), Inode: uint64(10 + i)}, Runtime: "containerd", Strategy: strategy.Default()}
-		list = append(list, workload.Pod{ID: workload.ID{Path: path, Inode: uint64(i)}, Containers: []workload.Container{c}})
+		c := workload.Container{ID: workload.ID{Path: path + "/" + fmt.Sprintf("%064x", i), Inode: uint64(10 + i)},
+			Runtime: "containerd", Strategy: strategy.Default()}
+		list = append(list, workload.Pod{ID: workload.ID{Path: path, Inode: uint64(i)},
+			Containers: []workload.Container{c}})
 	}
 	return list, nil
 }
@@ -39,7 +41,8 @@ func agentOf(t *testing.T, a *Server) *kube.Discoverer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := kube.New(kube.Options{API: client, Node: node, Names: kube.DefaultNames(""), Groups: groups{}, Own: strategy.DefaultNode(),
+	d := kube.New(kube.Options{API: client, Node: node, Names: kube.DefaultNames(""), Groups: groups{},
+		Own: strategy.DefaultNode(),
 		Bandwidth: func(string) (cpu.Bandwidth, error) {
 			return cpu.Bandwidth{Quota: time.Millisecond, Period: cpu.DefaultPeriod}, nil
 		},
@@ -70,8 +73,9 @@ const node = "n"
 
 // podOf has one container of this limit; the status has another one during a resize.
 func podOf(i, spec, confirmed int) Pod {
-	return Pod{Namespace: "soak", Name: fmt.Sprintf("p%d", i), UID: fmt.Sprint(i), Annotations: map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`},
-		Containers: []Container{{Name: "c0", ID: fmt.Sprintf("%064x", i), Limit: spec, Confirmed: confirmed}}}
+	return Pod{Namespace: "soak", Name: fmt.Sprintf("p%d", i), UID: fmt.Sprint(i),
+		Annotations: map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`},
+		Containers:  []Container{{Name: "c0", ID: fmt.Sprintf("%064x", i), Limit: spec, Confirmed: confirmed}}}
 }
 
 // TestAPIServer: the agent's own client takes this server for an API server, through changes and failures of each

@@ -30,7 +30,8 @@ func (l *lab) speed() {
 		frame.Check(errors.New("no Python; hint: -python \"$(bash bench/setup.sh)\""))
 	}
 	t := l.best()
-	l.print("nanoseconds per cgroup and period; exponential demand, m=20, u=70 %%, burst 100 %%; one core; best of %d turns\n\n", l.rounds)
+	l.print("nanoseconds per cgroup and period; exponential demand, m=20, u=70 %%, burst 100 %%; one core; best of "+
+		"%d turns\n\n", l.rounds)
 	l.print("%-58s %8s %8s\n", "form", "ns", "P(%)")
 	row := func(name string, f form) { l.print("%-58s %8.2f %8.3f\n", name, f.NS, 100*f.Missed) }
 	row("numpy, a loop over periods", t.python["numpy"])

@@ -31,7 +31,8 @@ func (l *lab) cells() {
 	l.print("\n%d figures: rms of z %.2f, worst %.1f\n\n", count, math.Sqrt(sum/float64(count)), worst)
 	outside := l.brackets()
 	if worst > 3 || outside > 0 {
-		frame.Check(fmt.Errorf("the worst figure is %.1f standard errors off, %d Poisson cells are outside of their brackets", worst, outside))
+		frame.Check(fmt.Errorf("the worst figure is %.1f standard errors off, %d Poisson cells are outside of "+
+			"their brackets", worst, outside))
 	}
 }
 
@@ -99,7 +100,8 @@ func (l *lab) seed000() {
 	}
 }
 
-// cut tests "the maximum is about 500 %": the Pareto law whole, and under the condition that it stays below five quotas.
+// cut tests "the maximum is about 500 %": the Pareto law whole,
+// and under the condition that it stays below five quotas.
 func (l *lab) cut() {
 	l.print("Pareto demand, m=20 u=70 %%, burst without bound: P(WCET > 1) where 0.12 %% was published\n")
 	for _, most := range []float64{math.Inf(1), 5} {
@@ -146,7 +148,8 @@ func (l *lab) control() {
 // correlation shows what independence is worth.
 func (l *lab) correlation() {
 	rhos := []float64{0, 0.05, 0.1, 0.3}
-	l.print("correlation between containers (Gaussian copula): P(WCET > 1), strict, exponential demand, burst 100 %%\n%-14s", "")
+	l.print("correlation between containers (Gaussian copula): P(WCET > 1), strict, exponential demand, burst "+
+		"100 %%\n%-14s", "")
 	for _, rho := range rhos {
 		l.print(" rho=%-5v", rho)
 	}
@@ -163,12 +166,14 @@ func (l *lab) correlation() {
 
 // memory shows what a recording's order is worth: the same samples in their order and shuffled.
 func (l *lab) memory() {
-	l.print("autocorrelation: a recording of exponential demand with correlation 0.9 from period to period, m=10 u=50 %%, burst 100 %%\n")
+	l.print("autocorrelation: a recording of exponential demand with correlation 0.9 from period to period, m=10 " +
+		"u=50 %%, burst 100 %%\n")
 	n := recorded(10, 100_000, 0.05, 0.9)
 	for _, replay := range []loadline.Replay{loadline.Offsets, loadline.Blocks, loadline.IID} {
 		res := l.simulate(n, loadline.Options{Replay: replay, Periods: min(l.periods, 4_000_000), Resamples: -1})
 		c := res.Containers[0]
-		l.print("%-8v P %8.4f%%  throttled without burst %5.1f%%, with %5.1f%%\n", replay, 100*res.Miss.Value, 100*c.ThrottledWithout, 100*c.ThrottledWith)
+		l.print("%-8v P %8.4f%%  throttled without burst %5.1f%%, with %5.1f%%\n", replay, 100*res.Miss.Value,
+			100*c.ThrottledWithout, 100*c.ThrottledWith)
 	}
 }
 
@@ -176,13 +181,15 @@ func (l *lab) memory() {
 func (l *lab) length() {
 	l.print("the length of the recording: exponential demand, m=20 u=70 %%, burst 100 %%: P and its interval\n")
 	for _, periods := range []int{1000, 3000, 10_000, 36_000} {
-		res := l.simulate(recorded(20, periods, 0.7/20, 0), loadline.Options{Periods: loadline.DefaultPeriods, Resamples: 400})
-		l.print("%6d periods: %.3f%% (%.3f%% to %.3f%%)\n", periods, 100*res.Miss.Value, 100*res.Miss.Low, 100*res.Miss.High)
+		res := l.simulate(recorded(20, periods, 0.7/20, 0),
+			loadline.Options{Periods: loadline.DefaultPeriods, Resamples: 400})
+		l.print("%6d periods: %.3f%% (%.3f%% to %.3f%%)\n", periods, 100*res.Miss.Value, 100*res.Miss.Low,
+			100*res.Miss.High)
 	}
 }
 
-// recorded is a node of m containers with the same recording of exponential demand: a normal autoregression seen through the
-// law's quantiles, independent from period to period where phi is 0.
+// recorded is a node of m containers with the same recording of exponential demand: a normal autoregression seen
+// through the law's quantiles, independent from period to period where phi is 0.
 func recorded(m, periods int, mean, phi float64) loadline.Node {
 	chance := rand.New(rand.NewPCG(uint64(periods), 1))
 	samples := make([]float64, periods)

@@ -1,8 +1,9 @@
-// Command page measures what an open page costs: the real binary looks after 1,000 containers, 250 of which do a job that
-// throttles them every few seconds, for a while without a page, and for as long with one. It prints the CPU time of the agent and
-// of the process that serves, and the memory of each.
+// Command page measures what an open page costs: the real binary looks after 1,000 containers, 250 of which do a job
+// that throttles them every few seconds, for a while without a page, and for as long with one. It prints the CPU time
+// of the agent and of the process that serves, and the memory of each.
 //
-// Known limits: the page is a client that reads the stream and draws nothing. What drawing costs the browser TestSmooth measures.
+// Known limits: the page is a client that reads the stream and draws nothing.
+// What drawing costs the browser TestSmooth measures.
 package main
 
 import (
@@ -115,7 +116,8 @@ func (s *settings) window(ctx context.Context, a *experiment.Agent) (c costs) {
 	}
 	from, to := frame.Around(used, func() { frame.Check(experiment.Pause(ctx, s.span)) })
 	c.Agent, c.Serve = (to[0]-from[0]).Seconds()/s.span.Seconds(), (to[1]-from[1]).Seconds()/s.span.Seconds()
-	c.AgentMemory, c.ServeMemory = frame.Must(experiment.Memory(agent, "VmRSS:")), frame.Must(experiment.Memory(serve, "VmRSS:"))
+	c.AgentMemory, c.ServeMemory = frame.Must(experiment.Memory(agent, "VmRSS:")), frame.Must(experiment.Memory(serve,
+		"VmRSS:"))
 	return c
 }
 
@@ -167,7 +169,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		name string
 		costs
 	}{{"no page", r.Without}, {"a page open", r.With}} {
-		fmt.Fprintf(page, "  %-12s agent %.2f %% of a CPU, %.1f MiB; serve %.2f %%, %.1f MiB\n", x.name, 100*x.Agent, float64(x.AgentMemory)/(1<<20),
+		fmt.Fprintf(page, "  %-12s agent %.2f %% of a CPU, %.1f MiB; serve %.2f %%, %.1f MiB\n", x.name, 100*x.Agent,
+			float64(x.AgentMemory)/(1<<20),
 			100*x.Serve, float64(x.ServeMemory)/(1<<20))
 	}
 	fmt.Fprintf(page, "  the stream has %.1f kB a second\n", float64(r.Bytes)/1000)

@@ -27,12 +27,15 @@ func TestThrottles(t *testing.T) {
 		{"one", []probe.Event{begin(1, 10*ms), end(1, 10*ms, 40*ms)}, []Throttle{{10 * ms, 40 * ms, 90 * ms}}},
 		{"the begin was not seen", []probe.Event{end(1, 10*ms, 40*ms)}, []Throttle{{10 * ms, 40 * ms, 0}}},
 		{"it has not ended", []probe.Event{begin(1, 60*ms)}, []Throttle{{60 * ms, 100 * ms, 90 * ms}}},
-		{"it ended after the last instant", []probe.Event{begin(1, 60*ms), end(1, 60*ms, 120*ms)}, []Throttle{{60 * ms, 100 * ms, 90 * ms}}},
+		{"it ended after the last instant", []probe.Event{begin(1, 60*ms), end(1, 60*ms, 120*ms)},
+			[]Throttle{{60 * ms, 100 * ms, 90 * ms}}},
 		{"it began after the last instant", []probe.Event{begin(1, 110*ms)}, nil},
 		{"one that is foreseen is none", []probe.Event{{Group: 1, Kind: probe.Dry, At: 10 * ms, Since: 20 * ms}}, nil},
-		{"two groups at once", []probe.Event{begin(2, 10*ms), begin(1, 10*ms), end(1, 10*ms, 20*ms), end(2, 10*ms, 30*ms)},
+		{"two groups at once", []probe.Event{begin(2, 10*ms), begin(1, 10*ms), end(1, 10*ms, 20*ms),
+			end(2, 10*ms, 30*ms)},
 			[]Throttle{{10 * ms, 20 * ms, 90 * ms}, {10 * ms, 30 * ms, 90 * ms}}},
-		{"in order of their begins", []probe.Event{end(1, 50*ms, 60*ms), end(2, 20*ms, 70*ms)}, []Throttle{{20 * ms, 70 * ms, 0}, {50 * ms, 60 * ms, 0}}},
+		{"in order of their begins", []probe.Event{end(1, 50*ms, 60*ms), end(2, 20*ms, 70*ms)},
+			[]Throttle{{20 * ms, 70 * ms, 0}, {50 * ms, 60 * ms, 0}}},
 	} {
 		if diff := cmp.Diff(c.want, Throttles(c.events, 100*ms)); diff != "" {
 			t.Errorf("%s:\n%s", c.name, diff)
@@ -55,7 +58,8 @@ func TestStood(t *testing.T) {
 }
 
 func TestFirstEffect(t *testing.T) {
-	throttles := []Throttle{{100 * ms, 150 * ms, 150 * ms}, {200 * ms, 210 * ms, 250 * ms}, {260 * ms, 350 * ms, 350 * ms}}
+	throttles := []Throttle{{100 * ms, 150 * ms, 150 * ms}, {200 * ms, 210 * ms, 250 * ms},
+		{260 * ms, 350 * ms, 350 * ms}}
 	before := map[[2]string]string{{"container", "quota"}: "10000", {"container", "burst"}: "10000"}
 	touch := func(file string, at time.Duration, value string) Touch { return Touch{"container", file, at, value} }
 	for _, c := range []struct {
@@ -69,16 +73,20 @@ func TestFirstEffect(t *testing.T) {
 		{"a write before is none", throttles, []Touch{touch("quota", 99*ms, "12000")}, Effect{Throttled: true}},
 		{"a higher quota", throttles, []Touch{touch("quota", 130*ms, "12000"), touch("quota", 140*ms, "14400")},
 			Effect{true, true, 30 * ms, "container quota"}},
-		{"in the instant of the begin", throttles, []Touch{touch("quota", 100*ms, "12000")}, Effect{true, true, 0, "container quota"}},
-		{"a refill ends a throttle early", throttles, []Touch{touch("burst", 209*ms, "10000")}, Effect{true, true, 109 * ms, "container burst"}},
+		{"in the instant of the begin", throttles, []Touch{touch("quota", 100*ms, "12000")},
+			Effect{true, true, 0, "container quota"}},
+		{"a refill ends a throttle early", throttles, []Touch{touch("burst", 209*ms, "10000")},
+			Effect{true, true, 109 * ms, "container burst"}},
 		{"a refused write changes nothing, and the throttle ends with its period", throttles,
 			[]Touch{touch("burst", 120*ms, "10000"), touch("burst", 300*ms, "10000"), touch("quota", 320*ms, "12000")},
 			Effect{true, true, 220 * ms, "container quota"}},
 		{"a value that was set before the first throttle is no change after it", throttles,
 			[]Touch{touch("quota", 50*ms, "12000"), touch("quota", 120*ms, "12000")}, Effect{Throttled: true}},
-		{"the timer is late", []Throttle{{100 * ms, 149500 * time.Microsecond, 150 * ms}}, []Touch{touch("burst", 120*ms, "10000")},
+		{"the timer is late", []Throttle{{100 * ms, 149500 * time.Microsecond, 150 * ms}},
+			[]Touch{touch("burst", 120*ms, "10000")},
 			Effect{Throttled: true}},
-		{"the period is not known", []Throttle{{100 * ms, 110 * ms, 0}}, []Touch{touch("burst", 105*ms, "10000")}, Effect{Throttled: true}},
+		{"the period is not known", []Throttle{{100 * ms, 110 * ms, 0}}, []Touch{touch("burst", 105*ms, "10000")},
+			Effect{Throttled: true}},
 	} {
 		if diff := cmp.Diff(c.want, FirstEffect(c.throttles, c.touches, before)); diff != "" {
 			t.Errorf("%s:\n%s", c.name, diff)

@@ -1,5 +1,6 @@
-// Package peers is the comparison of Plimsoll with what else is done against CPU throttling: what was measured, and the table of
-// it. It is measured on a real kubelet by TestPeers of test/kube (make bench-peers), which builds koordlet by koordlet.sh.
+// Package peers is the comparison of Plimsoll with what else is done against CPU throttling: what was measured, and the
+// table of it. It is measured on a real kubelet by TestPeers of test/kube (make bench-peers),
+// which builds koordlet by koordlet.sh.
 package peers
 
 import "time"

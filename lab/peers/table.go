@@ -31,7 +31,9 @@ func (r *Result) WriteText(page *bytes.Buffer) {
 	m, s := r.Machine, r.Settings
 	fmt.Fprintf(page, "Kernel %s, cgroup %s, %d x %s; Kubernetes %s, containerd %s; koordlet %s, plimsoll %s.\n",
 		m.Kernel, m.Cgroup, m.CPUs, m.CPU, m.Kubernetes, m.Containerd, m.Koordlet, m.Plimsoll)
-	fmt.Fprintf(page, "Service: Apache, a text of 1 MiB compressed for each of %g requests a second, %v, limit %s CPUs. Full node: %d more pods, limit %s CPUs.\n\n",
+	fmt.Fprintf(page,
+		"Service: Apache, a text of 1 MiB compressed for each of %g requests a second, %v, limit %s CPUs. Full "+
+			"node: %d more pods, limit %s CPUs.\n\n",
 		s.Rate, s.Load, cpus(s.Limit), s.Pods, cpus(s.Small))
 	table := [][]string{{""}}
 	for _, w := range r.Ways {
@@ -83,7 +85,9 @@ func serviceRows() []row {
 		{"p90", of(func(s *Service) string { return spell(s.P90) })},
 		{"p99", of(func(s *Service) string { return spell(s.P99) })},
 		{"requests", of(func(s *Service) string { return strconv.Itoa(s.Requests) })},
-		{"throttled periods", of(func(s *Service) string { return fmt.Sprintf("%.1f %%", 100*experiment.Ratio(s.Throttled, s.Periods)) })},
+		{"throttled periods", of(func(s *Service) string {
+			return fmt.Sprintf("%.1f %%", 100*experiment.Ratio(s.Throttled, s.Periods))
+		})},
 		{"time stood still", of(func(s *Service) string { return fmt.Sprintf("%.2f s", s.Stood.Seconds()) })},
 		{"CPUs used", of(func(s *Service) string { return fmt.Sprintf("%.3f", s.CPUs) })},
 	}
@@ -146,7 +150,8 @@ func costRows(s Settings) []row {
 func resizeRows(s Settings) []row {
 	of := given(func(w *Way) *Resize { return w.Resize }, none)
 	return []row{
-		{fmt.Sprintf("resize to %s CPUs: raised at that moment to", cpus(s.Resized)), of(func(r *Resize) string { return cpus(r.Raised.Container) })},
+		{fmt.Sprintf("resize to %s CPUs: raised at that moment to", cpus(s.Resized)),
+			of(func(r *Resize) string { return cpus(r.Raised.Container) })},
 		{"the kubelet's answer", of(answer)},
 		{"what stands afterwards, without load", of(func(r *Resize) string { return r.After.text(s.Resized) })},
 	}
@@ -168,7 +173,8 @@ func leftRows(s Settings) []row {
 	of, left := given(func(w *Way) *Kill { return w.Kill }, none), given(func(w *Way) *Left { return w.Stopped }, none)
 	return []row{
 		{"kill -9: what stands at once", of(func(k *Kill) string { return k.At.text(s.Resized) })},
-		{fmt.Sprintf("%v later, without load", s.Patience), of(func(k *Kill) string { return k.Later.text(s.Resized) })},
+		{fmt.Sprintf("%v later, without load", s.Patience),
+			of(func(k *Kill) string { return k.Later.text(s.Resized) })},
 		{"SIGTERM: groups whose quota, burst is not the kubelet's", left(func(l *Left) string {
 			return fmt.Sprintf("%d, %d of %d", l.Quotas, l.Bursts, l.Groups)
 		})},

@@ -16,8 +16,8 @@
 // applies to the median, the p99 and the mean of those that may be ended, and to the median of all. p99 and mean of all
 // depend on the share of throttles at the cap, and so on the jobs. They have no aim.
 //
-// Known limits: the cost of the programs in the kernel is not in the agent's CPU time. Where others take the CPUs from a
-// group after its throttle ended, that time counts as lost too, by both agents.
+// Known limits: the cost of the programs in the kernel is not in the agent's CPU time. Where others take the CPUs from
+// a group after its throttle ended, that time counts as lost too, by both agents.
 package main
 
 import (
@@ -60,10 +60,11 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.groups, "groups", s.groups, "groups that are throttled")
 	s.job.Flags(set)
 	set.StringVar((*string)(&s.policy), "policy", string(s.policy), "policy of the groups: auto or cfsQuotaBurstOnly")
-	set.Func("subscribed", "flags of the agent that is subscribed to throttle events, such as --ahead=false", func(text string) error {
-		s.events = strings.Fields(text)
-		return nil
-	})
+	set.Func("subscribed", "flags of the agent that is subscribed to throttle events, such as --ahead=false",
+		func(text string) error {
+			s.events = strings.Fields(text)
+			return nil
+		})
 }
 
 // Check implements frame.Experiment.
@@ -71,7 +72,8 @@ func (s *settings) Check() error {
 	if s.policy != strategy.Auto && s.policy != strategy.CFSQuotaBurstOnly {
 		return fmt.Errorf("-policy %q: must be auto or cfsQuotaBurstOnly, which end throttles", s.policy)
 	}
-	return cmp.Or(frame.Within("-groups", s.groups, 1, 500), frame.Within("-seconds", s.span, time.Second, 10*time.Minute), s.job.Check())
+	return cmp.Or(frame.Within("-groups", s.groups, 1, 500),
+		frame.Within("-seconds", s.span, time.Second, 10*time.Minute), s.job.Check())
 }
 
 // Part is a worker, where this process is one.
@@ -88,14 +90,16 @@ type bench struct {
 // Measure runs both scenarios.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	b := &bench{Bench: f, settings: s, fleet: frame.NewJobs(f.Groups, s.groups, s.job.Quota)}
-	r := &result{Machine: f.Machine(), Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy,
+	r := &result{Machine: f.Machine(), Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every,
+		Seconds: s.span.Seconds(), Policy: s.policy,
 		Seed: s.job.Seed}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
 			b.offline = f.Offline()
 			r.Behind = b.offline.Behind
 		}
-		r.Scenarios = append(r.Scenarios, scenario{Loaded: loaded, Events: b.run(ctx, s.events...), Polled: b.run(ctx, "--poll")})
+		r.Scenarios = append(r.Scenarios, scenario{Loaded: loaded, Events: b.run(ctx, s.events...),
+			Polled: b.run(ctx, "--poll")})
 	}
 	return r, nil
 }
@@ -134,7 +138,8 @@ func (b *bench) read(ctx context.Context, a *experiment.Agent, p *probe.Probe) r
 
 // window measures between two readings. The jobs go on until all is read.
 func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe) outcome {
-	first, last := frame.Around(func() reading { return b.read(ctx, a, p) }, func() { frame.Check(experiment.Pause(ctx, b.span)) })
+	first, last := frame.Around(func() reading { return b.read(ctx, a, p) },
+		func() { frame.Check(experiment.Pause(ctx, b.span)) })
 	events, err := frame.Collect(p, last.at)
 	if err != nil {
 		frame.Check(fmt.Errorf("read the throttles of the window: %w", err))
@@ -148,7 +153,8 @@ func between(first, last reading, all, endable lost) outcome {
 	span := (last.at - first.at).Seconds()
 	events := last.status.Events
 	return outcome{
-		Subscribed: events.Subscribed, Why: events.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
+		Subscribed: events.Subscribed, Why: events.Why, Lost: all, Endable: endable,
+		Tally:   last.tally.since(first.tally),
 		Refills: events.Refills - first.status.Events.Refills, DelayP50: events.DelayP50, DelayP99: events.DelayP99,
 		LostPerSecond: all.Total.Seconds() / span,
 		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,

@@ -15,8 +15,10 @@ import (
 // counted alike, and nothing left behind.
 func TestReactionOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, groups: 4, span: time.Second,
-		job: frame.Job{Quota: frame.LeastQuota, Every: time.Second / 5, Seed: 1}, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly"}
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, groups: 4,
+		span: time.Second,
+		job: frame.Job{Quota: frame.LeastQuota, Every: time.Second / 5,
+			Seed: 1}, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly"}
 	r, err := frame.Run(t.Context(), "reaction", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
@@ -26,10 +28,12 @@ func TestReactionOnRealGroups(t *testing.T) {
 	}
 	for _, sc := range r.Scenarios {
 		for subscribed, o := range map[bool]outcome{true: sc.Events, false: sc.Polled} {
-			reported := int64(o.Lost.Throttles) + o.Tally.Dropped // a group that flutters is reported as often as its rate allows
-			gap := reported - o.Tally.Ends                        // between two calls a throttle may end
+			// a group that flutters is reported as often as its rate allows
+			reported := int64(o.Lost.Throttles) + o.Tally.Dropped
+			gap := reported - o.Tally.Ends // between two calls a throttle may end
 			if o.Subscribed != subscribed || o.Lost.Throttles == 0 || o.Lost.Median <= 0 ||
-				subscribed && o.Endable.Throttles == 0 || o.Endable.Throttles > o.Lost.Throttles || // who is raised has few but at the cap
+				// who is raised has few but at the cap
+				subscribed && o.Endable.Throttles == 0 || o.Endable.Throttles > o.Lost.Throttles ||
 				gap < -4 || gap > 4 ||
 				10*o.Tally.Dropped > reported || o.AgentCPU <= 0 || o.GroupsCPU <= 0 {
 				t.Errorf("%s: %+v", sc.name(), o)

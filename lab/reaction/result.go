@@ -54,13 +54,14 @@ func (s scenario) name() string {
 
 // outcome is what came of one agent.
 type outcome struct {
-	Subscribed    bool          `json:"subscribed"` // to throttle events
-	Why           string        `json:"why,omitempty"`
-	Lost          lost          `json:"lost"`    // by the events of the kernel
-	Endable       lost          `json:"endable"` // those of them that are not at the cap
-	Tally         tally         `json:"tally"`   // all, by the kernel's sums
-	Refills       int64         `json:"refills"`
-	DelayP50      time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to the end of the write, as the agent says
+	Subscribed bool   `json:"subscribed"` // to throttle events
+	Why        string `json:"why,omitempty"`
+	Lost       lost   `json:"lost"`    // by the events of the kernel
+	Endable    lost   `json:"endable"` // those of them that are not at the cap
+	Tally      tally  `json:"tally"`   // all, by the kernel's sums
+	Refills    int64  `json:"refills"`
+	// from the begin of a throttle to the end of the write, as the agent says
+	DelayP50      time.Duration `json:"delay_p50_ns"`
 	DelayP99      time.Duration `json:"delay_p99_ns"`
 	LostPerSecond float64       `json:"lost_per_second"` // wall time, of all groups together
 	Writes        float64       `json:"writes_per_second"`
@@ -73,7 +74,8 @@ type outcome struct {
 func (r *result) Aims() []experiment.Figure {
 	var list []experiment.Figure
 	add := func(name string, value, atLeast, atMost float64, measured bool) {
-		list = append(list, experiment.Figure{Name: name, Value: value, AtLeast: atLeast, AtMost: atMost, Measured: measured})
+		list = append(list, experiment.Figure{Name: name, Value: value, AtLeast: atLeast, AtMost: atMost,
+			Measured: measured})
 	}
 	for _, s := range r.Scenarios {
 		subscribed, polled := s.Events.Lost, s.Polled.Lost
@@ -81,12 +83,15 @@ func (r *result) Aims() []experiment.Figure {
 		if r.Quota < foreseen {
 			add("throttles, subscribed, "+s.name(), float64(subscribed.Throttles), aimThrottles, 0, s.Events.Subscribed)
 		} else {
-			add("throttles that begin, subscribed / polled, "+s.name(), experiment.Ratio(float64(subscribed.Throttles), float64(polled.Throttles)), 0, aimBegun,
+			add("throttles that begin, subscribed / polled, "+s.name(),
+				experiment.Ratio(float64(subscribed.Throttles), float64(polled.Throttles)), 0, aimBegun,
 				s.Events.Subscribed && polled.Throttles > 0)
 		}
 		if !s.Loaded {
-			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Events.DelayP50), 0, aimP50, s.Events.Refills > 0)
-			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Events.DelayP99), 0, aimP99, s.Events.Refills > 0)
+			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Events.DelayP50), 0, aimP50,
+				s.Events.Refills > 0)
+			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Events.DelayP99), 0, aimP99,
+				s.Events.Refills > 0)
 		}
 		both := s.Events.Subscribed && subscribed.Mean > 0 && subscribed.Median > 0
 		compare := func(what, of string, subscribed, polled lost, atLeast float64) {
@@ -100,14 +105,17 @@ func (r *result) Aims() []experiment.Figure {
 		for _, of := range measures()[1:] { // those at the cap last to their period's end under any agent
 			compare("", of, subscribed, polled, 0)
 		}
-		add("time lost in all, polled / subscribed, "+s.name(), experiment.Ratio(polled.Total, subscribed.Total), 0, 0, both)
+		add("time lost in all, polled / subscribed, "+s.name(), experiment.Ratio(polled.Total, subscribed.Total), 0, 0,
+			both)
 	}
 	return list
 }
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
+	fmt.Fprintf(page,
+		"%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, "+
+			"cgroup %s, %d CPUs\n",
 		r.Groups, r.Quota, r.Policy, frame.Burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(page)
 	frame.WriteAims(page, r.conclude(), r.Aims())
@@ -128,8 +136,12 @@ func (r *result) table(page *bytes.Buffer) {
 		}
 	}
 	t.Write(page)
-	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.\n"+
-		"That may be ended: all but those at the cap, where the group has used all that the strategy allows in the period (three quotas).")
+	fmt.Fprintln(page,
+		"Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups "+
+			"together.\n"+
+			"That may be ended: all but those at the cap, where the group has used all that the strategy allows in "+
+			"the "+
+			"period (three quotas).")
 }
 
 func (o outcome) way() string {
@@ -155,16 +167,21 @@ func (r *result) conclude() []string {
 		for _, o := range []outcome{s.Events, s.Polled} {
 			name := fmt.Sprintf("%s, %s", s.name(), o.way())
 			if n := o.Tally.Ends - int64(o.Lost.Throttles); n != 0 || o.Tally.Dropped != 0 {
-				say = append(say, fmt.Sprintf("%s: the kernel's sums say %d throttles, %s lost a second, %d events dropped.", name, o.Tally.Ends,
-					span(time.Duration(o.Tally.Wall.Seconds()/r.Seconds*float64(time.Second))), o.Tally.Dropped))
+				say = append(say,
+					fmt.Sprintf("%s: the kernel's sums say %d throttles, %s lost a second, %d events dropped.", name,
+						o.Tally.Ends,
+						span(time.Duration(o.Tally.Wall.Seconds()/r.Seconds*float64(time.Second))), o.Tally.Dropped))
 			}
 			if o.Node.State != "idle" {
-				say = append(say, fmt.Sprintf("Careful: %s: the node was %s (%.2f CPUs of a threshold of %.2f): the guard grants nothing then.",
-					name, o.Node.State, o.Node.Used, o.Node.Threshold))
+				say = append(say,
+					fmt.Sprintf("Careful: %s: the node was %s (%.2f CPUs of a threshold of %.2f): the guard grants "+
+						"nothing then.",
+						name, o.Node.State, o.Node.Used, o.Node.Threshold))
 			}
 		}
 		if !s.Events.Subscribed {
-			say = append(say, fmt.Sprintf("Careful: %s: the agent was not subscribed to throttle events: %s", s.name(), s.Events.Why))
+			say = append(say, fmt.Sprintf("Careful: %s: the agent was not subscribed to throttle events: %s", s.name(),
+				s.Events.Why))
 		}
 	}
 	return say
@@ -173,12 +190,15 @@ func (r *result) conclude() []string {
 // company says what the full machine was full of.
 func (r *result) company() string {
 	if r.Behind {
-		return "Loaded: every CPU is kept busy by offline work, declared class BE and kept behind by the kernel (cpu.idle); beside ordinary work as much the guard would grant nothing."
+		return "Loaded: every CPU is kept busy by offline work, declared class BE and kept behind by the kernel " +
+			"(cpu.idle); beside ordinary work as much the guard would grant nothing."
 	}
-	return "Loaded: every CPU is kept busy by offline work, which this kernel cannot keep behind (cpu.idle, 5.15): the guard grants nothing beside it."
+	return "Loaded: every CPU is kept busy by offline work, which this kernel cannot keep behind (cpu.idle, 5.15): " +
+		"the guard grants nothing beside it."
 }
 
-// lengths are those of the throttles that ended in a window, of all and of those that an agent may end, in order of length.
+// lengths are those of the throttles that ended in a window, of all and of those that an agent may end,
+// in order of length.
 func lengths(events []probe.Event, quota, from, to time.Duration) (all, endable []time.Duration) {
 	type one struct {
 		group uint64

@@ -57,7 +57,8 @@ func TestSum(t *testing.T) {
 	}{
 		{nil, lost{}},
 		{[]time.Duration{7 * ms}, lost{Throttles: 1, Median: 7 * ms, P99: 7 * ms, Mean: 7 * ms, Total: 7 * ms}},
-		{[]time.Duration{ms, 2 * ms, 9 * ms}, lost{Throttles: 3, Median: 2 * ms, P99: 9 * ms, Mean: 4 * ms, Total: 12 * ms}},
+		{[]time.Duration{ms, 2 * ms, 9 * ms}, lost{Throttles: 3, Median: 2 * ms, P99: 9 * ms, Mean: 4 * ms,
+			Total: 12 * ms}},
 		{hundred, lost{Throttles: 100, Median: 50 * ms, P99: 99 * ms, Mean: 50*ms + ms/2, Total: 5050 * ms}},
 	} {
 		if diff := cmp.Diff(c.want, sum(c.sorted)); diff != "" {
@@ -71,13 +72,16 @@ func TestBetween(t *testing.T) {
 		return report.Status{
 			Self:   report.Self{CPU: cpu},
 			Events: report.Events{Subscribed: true, Refills: refills, DelayP50: ms, DelayP99: 2 * ms},
-			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
+			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes,
+				plan.Refused: 50}}},
 		}
 	}
-	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second, status: status(100*ms, 5, 9)},
+	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second,
+		status: status(100*ms, 5, 9)},
 		reading{at: 3 * time.Second, tally: tally{7, 50 * ms, 1}, used: 2 * time.Second, status: status(120*ms, 9, 49)},
 		lost{Throttles: 5, Total: 40 * ms}, lost{Throttles: 4, Total: 4 * ms})
-	want := outcome{Subscribed: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Refills: 4,
+	want := outcome{Subscribed: true, Lost: lost{Throttles: 5, Total: 40 * ms},
+		Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Refills: 4,
 		DelayP50: ms, DelayP99: 2 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -89,7 +93,8 @@ func good() *result {
 	idle := report.Node{State: "idle"}
 	few := lost{Throttles: 600, Median: ms / 4, P99: 2 * ms, Mean: ms / 3, Total: 200 * ms}
 	long := lost{Throttles: 500, Median: 50 * ms, P99: 95 * ms, Mean: 45 * ms, Total: 22500 * ms}
-	subscribed := outcome{Subscribed: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
+	subscribed := outcome{Subscribed: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590,
+		DelayP50: ms / 10, DelayP99: ms, Node: idle}
 	polled := outcome{Lost: long, Endable: long, Tally: tally{Ends: 500}, Node: idle}
 	return &result{Groups: 16, Seconds: 20, Policy: "auto", Behind: true,
 		Scenarios: []scenario{{Events: subscribed, Polled: polled}, {Loaded: true, Events: subscribed, Polled: polled}}}
@@ -109,10 +114,12 @@ func TestFigures(t *testing.T) {
 		"median":       {func(subscribed, polled *outcome) { subscribed.Endable.Median = 3 * ms }, 1, 0},
 		"tail":         {func(subscribed, polled *outcome) { subscribed.Endable.P99 = 5 * ms }, 1, 0},
 		"mean":         {func(subscribed, polled *outcome) { subscribed.Endable.Mean = 3 * ms }, 1, 0},
-		"at the cap":   {func(subscribed, polled *outcome) { subscribed.Lost.Mean, subscribed.Lost.P99 = 13*ms, 86*ms }, 0, 0},
-		"all at it":    {func(subscribed, polled *outcome) { subscribed.Endable = lost{} }, 0, 3},
-		"polling":      {func(subscribed, polled *outcome) { subscribed.Subscribed, subscribed.Refills = false, 0 }, 0, 10},
-		"no refill":    {func(subscribed, polled *outcome) { subscribed.Refills = 0 }, 0, 2},
+		"at the cap": {func(subscribed, polled *outcome) { subscribed.Lost.Mean, subscribed.Lost.P99 = 13*ms, 86*ms },
+			0, 0},
+		"all at it": {func(subscribed, polled *outcome) { subscribed.Endable = lost{} }, 0, 3},
+		"polling": {func(subscribed, polled *outcome) { subscribed.Subscribed, subscribed.Refills = false, 0 }, 0,
+			10},
+		"no refill": {func(subscribed, polled *outcome) { subscribed.Refills = 0 }, 0, 2},
 	} {
 		r := good()
 		c.change(&r.Scenarios[0].Events, &r.Scenarios[0].Polled)
@@ -154,11 +161,14 @@ func TestText(t *testing.T) {
 		change func(*result)
 		want   string
 	}{
-		"good":         {func(*result) {}, "behind by the kernel (cpu.idle)"},
-		"not behind":   {func(r *result) { r.Behind = false }, "cannot keep behind"},
-		"events lost":  {func(r *result) { r.Scenarios[1].Events.Tally = tally{610, 2 * time.Second, 10} }, "loaded, subscribed: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
-		"guard":        {func(r *result) { r.Scenarios[0].Polled.Node.State = "cooling" }, "unloaded, polling: the node was cooling"},
-		"polling":      {func(r *result) { r.Scenarios[0].Events = outcome{Why: "not permitted"} }, "not subscribed to throttle events: not permitted"},
+		"good":       {func(*result) {}, "behind by the kernel (cpu.idle)"},
+		"not behind": {func(r *result) { r.Behind = false }, "cannot keep behind"},
+		"events lost": {func(r *result) { r.Scenarios[1].Events.Tally = tally{610, 2 * time.Second, 10} },
+			"loaded, subscribed: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
+		"guard": {func(r *result) { r.Scenarios[0].Polled.Node.State = "cooling" },
+			"unloaded, polling: the node was cooling"},
+		"polling": {func(r *result) { r.Scenarios[0].Events = outcome{Why: "not permitted"} },
+			"not subscribed to throttle events: not permitted"},
 		"nothing lost": {func(r *result) { r.Scenarios = []scenario{{}} }, "not measured"},
 	} {
 		r := good()
@@ -182,13 +192,15 @@ func parse(args []string) (*settings, error) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	if s, err := parse([]string{"-subscribed", "--ahead=false --realtime=false"}); err != nil || len(s.events) != 2 || s.events[0] != "--ahead=false" {
+	if s, err := parse([]string{"-subscribed", "--ahead=false --realtime=false"}); err != nil || len(s.events) != 2 ||
+		s.events[0] != "--ahead=false" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if s, err := parse(nil); err != nil || s.job.Worker >= 0 || s.groups != 100 || s.policy != "auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-policy", "none"}, {"-every", "1ms"},
+	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"},
+		{"-policy", "none"}, {"-every", "1ms"},
 		{"-policy", "cpuBurstOnly"}, {"-quota", "4ms"}, {"-quota", "1s"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)

@@ -1,13 +1,14 @@
-// Command receipts holds a receipt against what it claims: how much shorter Apache is throttled because of Plimsoll, as the
-// agent measures it with `receipts`, and as `plimsoll demo` does, by taking turns with and without.
+// Command receipts holds a receipt against what it claims: how much shorter Apache is throttled because of Plimsoll, as
+// the agent measures it with `receipts`, and as `plimsoll demo` does, by taking turns with and without.
 //
-// Approach: first the demo's experiment, on Apache and with two modes, gives the wall time throttled in a minute of load
-// with and without refills. Then the same server gets the same kind of load from an agent that withholds a part of the
-// spells, for longer. Its estimate, times the number of spells, is the same difference, and its interval has to cover it.
+// Approach: first the demo's experiment, on Apache and with two modes, gives the wall time throttled in a minute of
+// load with and without refills. Then the same server gets the same kind of load from an agent that withholds a part of
+// the spells, for longer. Its estimate, times the number of spells, is the same difference,
+// and its interval has to cover it.
 //
-// Known limits: the difference of the demo is measured too, over some minutes, and its own error is in neither interval.
-// Throttles that are in no spell, such as those in the five seconds after one that was cut, are in the demo's difference
-// and not in the receipt.
+// Known limits: the difference of the demo is measured too, over some minutes, and its own error is in neither
+// interval. Throttles that are in no spell, such as those in the five seconds after one that was cut, are in the demo's
+// difference and not in the receipt.
 package main
 
 import (
@@ -53,7 +54,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.Float64Var(&s.limit, "limit", s.limit, "CPU limit of Apache")
 	set.Float64Var(&s.utilization, "utilization", s.utilization, "mean CPU use, in percent of the limit")
 	set.Float64Var(&s.percent, "percent", s.percent, "receipts: how many percent of the spells are withheld")
-	set.StringVar(&s.policy, "policy", s.policy, "cfsQuotaBurstOnly, which is compared with none, or auto, with cpuBurstOnly")
+	set.StringVar(&s.policy, "policy", s.policy,
+		"cfsQuotaBurstOnly, which is compared with none, or auto, with cpuBurstOnly")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the arrivals")
 }
 
@@ -62,7 +64,8 @@ func (s *settings) Check() error {
 	if _, err := s.without(); err != nil {
 		return err
 	}
-	return cmp.Or(frame.Within("-limit", s.limit, 0.05, float64(runtime.NumCPU())), frame.Within("-utilization", s.utilization, 5, 90),
+	return cmp.Or(frame.Within("-limit", s.limit, 0.05, float64(runtime.NumCPU())),
+		frame.Within("-utilization", s.utilization, 5, 90),
 		frame.Within("-percent", s.percent, 0.1, 50), frame.Within("-seconds", s.length, 5*time.Second, 24*time.Hour),
 		frame.Within("-beside", s.beside, 5*time.Second, 24*time.Hour))
 }
@@ -96,7 +99,8 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	site := frame.Must(frame.Apache())
 	against, _ := s.without() // checked
 	with := experiment.Mode(s.policy)
-	c := experiment.Config{Name: "receipts-beside", Version: "lab", CgroupRoot: s.Root, Agent: s.Plimsoll, Limit: s.limit,
+	c := experiment.Config{Name: "receipts-beside", Version: "lab", CgroupRoot: s.Root, Agent: s.Plimsoll,
+		Limit:       s.limit,
 		Utilization: s.utilization / 100, Modes: []experiment.Mode{against, with}, PerMode: s.beside, Seed: s.seed}
 	compared := frame.Must(experiment.Run(ctx, c.Complete(), site, b.Say))
 	minute := func(m experiment.Mode) float64 {
@@ -114,12 +118,14 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 }
 
 // receipt loads the server beside an agent with receipts.
-func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site, rate float64) report.ContainerReceipt {
+func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site,
+	rate float64) report.ContainerReceipt {
 	group := frame.Must(b.Add("web"))
 	b.Serve(site, group)
 	frame.Check(b.Limit(group, experiment.Limited(s.limit)))
 	a := b.Agent(experiment.Setup{})
-	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s, receipts: %g%%, startupSeconds: 0}\n",
+	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s, receipts: %g%%, "+
+		"startupSeconds: 0}\n",
 		group, s.policy, s.percent)
 	now := func() (list []report.ContainerReceipt, err error) {
 		status, err := a.Status(ctx)
@@ -135,7 +141,8 @@ func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site
 	client := load.NewClient(open)
 	defer client.Close()
 	due := load.Poisson(s.seed, 1000, rate, s.length)
-	load.Run(ctx, due, load.Bounds{Timeout: 30 * time.Second, Open: open}, func(ctx context.Context) error { return client.Get(ctx, site.URL(0)) })
+	load.Run(ctx, due, load.Bounds{Timeout: 30 * time.Second, Open: open},
+		func(ctx context.Context) error { return client.Get(ctx, site.URL(0)) })
 	frame.Check(context.Cause(ctx))
 	frame.Check(experiment.Pause(ctx, 3*time.Second)) // for the last spell
 	list := frame.Must(now())
@@ -151,15 +158,19 @@ const open = 256 // requests under way at once
 func (r *result) Aims() []experiment.Figure {
 	known := r.Saved.Known
 	return []experiment.Figure{
-		{Name: "throttled a minute less, by turns [s]", Value: r.Without - r.With, AtLeast: r.Saved.Low, AtMost: r.Saved.High, Measured: known},
-		{Name: "lower end of the receipt's interval [s]", Value: r.Saved.Low, AtLeast: 0, AtMost: max(r.Saved.High, 0), Measured: known},
+		{Name: "throttled a minute less, by turns [s]", Value: r.Without - r.With, AtLeast: r.Saved.Low,
+			AtMost: r.Saved.High, Measured: known},
+		{Name: "lower end of the receipt's interval [s]", Value: r.Saved.Low, AtLeast: 0, AtMost: max(r.Saved.High, 0),
+			Measured: known},
 	}
 }
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(page, "Apache with a limit of %g CPUs at %.0f %% of it, %.2f requests a second; kernel %s, cgroup %s.\n", c.Limit, 100*c.Utilization,
+	fmt.Fprintf(page,
+		"Apache with a limit of %g CPUs at %.0f %% of it, %.2f requests a second; kernel %s, cgroup %s.\n", c.Limit,
+		100*c.Utilization,
 		c.Rate, c.Kernel, c.Cgroup)
 	x := r.Receipt
 	interval := "no interval yet: fewer than 30 spells of one kind"
@@ -171,14 +182,17 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		{"policy " + r.Against, fmt.Sprintf("%.2f s", r.Without), fmt.Sprintf("%.0f s, by turns", c.Seconds)},
 		{"policy " + r.Policy, fmt.Sprintf("%.2f s", r.With), ""},
 		{"difference", fmt.Sprintf("%.2f s", r.Without-r.With), ""},
-		{"receipt: saved", fmt.Sprintf("%.2f s", r.Saved.Mean), fmt.Sprintf("%.0f s, %d of %d spells withheld", r.Seconds, x.Withheld, x.Withheld+x.Treated)},
+		{"receipt: saved", fmt.Sprintf("%.2f s", r.Saved.Mean),
+			fmt.Sprintf("%.0f s, %d of %d spells withheld", r.Seconds, x.Withheld, x.Withheld+x.Treated)},
 		{"its interval of 95 %", "", interval},
 	})
-	fmt.Fprintf(page, "A spell was throttled for %.1f ms, a withheld one for %.1f ms: %s.\n", 1e3*x.TreatedLost, 1e3*x.WithheldLost, x.Verdict)
+	fmt.Fprintf(page, "A spell was throttled for %.1f ms, a withheld one for %.1f ms: %s.\n", 1e3*x.TreatedLost,
+		1e3*x.WithheldLost, x.Verdict)
 	less, word := 1e3*x.Neighbours.Mean, "less"
 	if less < 0 {
 		less, word = -less, "more"
 	}
-	fmt.Fprintf(page, "Neighbours used %.2f ms of CPU time %s in the 100 ms after a spell that was not withheld began.\n", less, word)
+	fmt.Fprintf(page,
+		"Neighbours used %.2f ms of CPU time %s in the 100 ms after a spell that was not withheld began.\n", less, word)
 	frame.WriteAims(page, nil, r.Aims())
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func TestResult(t *testing.T) {
-	r := &result{Without: 12, With: 0.5, Against: "none", Policy: "cfsQuotaBurstOnly", Saved: report.Caused{Mean: 11, Low: 9, High: 13, Known: true}}
+	r := &result{Without: 12, With: 0.5, Against: "none", Policy: "cfsQuotaBurstOnly",
+		Saved: report.Caused{Mean: 11, Low: 9, High: 13, Known: true}}
 	var page bytes.Buffer
 	r.WriteText(&page)
 	for _, want := range []string{"difference  11.50 s", "9.00 to 13.00 s", "11.5      9 to 13"} {
@@ -32,7 +33,8 @@ func TestResult(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"-limit", "0"}, {"-percent", "60"}, {"-policy", "none"}, {"-seconds", "1"}, {"-utilization", "95"}} {
+	for _, args := range [][]string{{"-limit", "0"}, {"-percent", "60"}, {"-policy", "none"}, {"-seconds", "1"},
+		{"-utilization", "95"}} {
 		if err := frame.Parse("receipts", usual(), args); err == nil {
 			t.Errorf("%v was taken", args)
 		}

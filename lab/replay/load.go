@@ -27,8 +27,8 @@ type job struct{ at, cost time.Duration }
 
 const grain = 5 * time.Millisecond
 
-// script is a load: of a runtime whose collector stops all threads now and then, of a service that is asked by many, or of a
-// batch.
+// script is a load: of a runtime whose collector stops all threads now and then, of a service that is asked by many, or
+// of a batch.
 func script(kind string, seed uint64, length time.Duration) (list []job, err error) {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(kind))))
 	random := func(mean time.Duration) time.Duration {
@@ -53,11 +53,12 @@ func script(kind string, seed uint64, length time.Duration) (list []job, err err
 	return list, nil
 }
 
-// work does the jobs of a script, at most as many at a time as there are threads, and writes when each grain of work was done.
+// work does the jobs of a script, at most as many at a time as there are threads,
+// and writes when each grain of work was done.
 //
-// What is compared is a matter of milliseconds, and so nothing else may take the CPUs of these threads: each has one of its own,
-// where the balancer would leave two on one for longer, and Go's other threads have another one. Go's scheduler does not
-// interrupt a job (see perform).
+// What is compared is a matter of milliseconds, and so nothing else may take the CPUs of these threads: each has one of
+// its own, where the balancer would leave two on one for longer, and Go's other threads have another one. Go's
+// scheduler does not interrupt a job (see perform).
 func (s *settings) work() error {
 	jobs, err := script(s.kind, s.seed, s.length)
 	if err != nil {
@@ -109,13 +110,14 @@ func (s *settings) work() error {
 	return err
 }
 
-// awaitPhase has each run begin at the same time within a period of the limit. What a burst loses hangs on where in a period it
-// comes: the time lost with auto differs by half of it on the simulated kernel. The periods of a group go on from run to run
-// (kernel/sched/fair.c, start_cfs_bandwidth: hrtimer_forward_now), and replay has those of the record.
+// awaitPhase has each run begin at the same time within a period of the limit. What a burst loses hangs on where in a
+// period it comes: the time lost with auto differs by half of it on the simulated kernel. The periods of a group go on
+// from run to run (kernel/sched/fair.c, start_cfs_bandwidth: hrtimer_forward_now), and replay has those of the record.
 func awaitPhase(period time.Duration) { time.Sleep(period - clock(unix.CLOCK_MONOTONIC)%period) }
 
-// perform works for so many grains, and notes when each was done. It calls nothing but clocks, directly, so that Go's scheduler
-// finds no place to interrupt it: it would every 10 ms, and give the thread its turn again only when another thread wakes it.
+// perform works for so many grains, and notes when each was done. It calls nothing but clocks, directly, so that Go's
+// scheduler finds no place to interrupt it: it would every 10 ms,
+// and give the thread its turn again only when another thread wakes it.
 func perform(done []time.Duration, origin time.Duration) {
 	end := clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	for i := range done {
@@ -126,8 +128,8 @@ func perform(done []time.Duration, origin time.Duration) {
 	}
 }
 
-// uninterrupted is the environment in which Go does not interrupt threads: neither by signals, nor to adapt to the number of
-// CPUs, for which one of its own threads would use CPU time until a job ends.
+// uninterrupted is the environment in which Go does not interrupt threads: neither by signals, nor to adapt to the
+// number of CPUs, for which one of its own threads would use CPU time until a job ends.
 const uninterrupted = "GODEBUG=asyncpreemptoff=1,updatemaxprocs=0"
 
 // clock reads a clock. Every kernel has these.

@@ -41,7 +41,8 @@ func TestAwaitPhase(t *testing.T) {
 	}
 }
 
-// TestGuestSettings: a virtual machine has a load and a limit of its own, unless told otherwise, and CPUs for the agent.
+// TestGuestSettings: a virtual machine has a load and a limit of its own, unless told otherwise,
+// and CPUs for the agent.
 func TestGuestSettings(t *testing.T) {
 	for args, want := range map[string][]string{
 		"":                                nil,
@@ -68,7 +69,8 @@ func TestGuestSettings(t *testing.T) {
 // TestBeside: what came is within the bounds, or outside.
 func TestBeside(t *testing.T) {
 	foretold := report.Between{Likely: 2 * time.Millisecond, Low: time.Millisecond, High: 3 * time.Millisecond}
-	for real, want := range map[time.Duration]string{0: "0.0 ms, outside", time.Millisecond: "1.0 ms, within", 3 * time.Millisecond: "3.0 ms, within",
+	for real, want := range map[time.Duration]string{0: "0.0 ms, outside", time.Millisecond: "1.0 ms, within",
+		3 * time.Millisecond: "3.0 ms, within",
 		4 * time.Millisecond: "4.0 ms, outside"} {
 		if got := beside(foretold, real); got != want {
 			t.Errorf("%v: %s", real, got)

@@ -1,13 +1,15 @@
-// Command replay holds `plimsoll replay` against reality: what it foretells of a recorded time, beside what came of the same
-// load.
+// Command replay holds `plimsoll replay` against reality: what it foretells of a recorded time, beside what came of the
+// same load.
 //
-// Approach: three kinds of load, each a script of jobs from a seed. Each runs twice without a limit, then under a limit with the
-// policy none, and with auto, with the flight recorder on. The record of none is replayed with auto. Time lost is that of the
-// record of the real run; delays are the load's own: how much later each 5 ms of its CPU time were done than in the first run
-// without a limit. What else runs on the machine is in them: the delay of the second run says how much. With -vm it is next to
-// nothing: the time of that machine is counted in instructions, so that it stands still while the host does other work.
+// Approach: three kinds of load, each a script of jobs from a seed. Each runs twice without a limit, then under a limit
+// with the policy none, and with auto, with the flight recorder on. The record of none is replayed with auto. Time lost
+// is that of the record of the real run; delays are the load's own: how much later each 5 ms of its CPU time were done
+// than in the first run without a limit. What else runs on the machine is in them: the delay of the second run says how
+// much. With -vm it is next to nothing: the time of that machine is counted in instructions, so that it stands still
+// while the host does other work.
 //
-// Known limits: a load does not wait for answers before it asks again. In a virtual machine one thread works (see guestThreads).
+// Known limits: a load does not wait for answers before it asks again.
+// In a virtual machine one thread works (see guestThreads).
 package main
 
 import (
@@ -59,7 +61,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that a load is limited to")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
 	set.IntVar(&s.threads, "threads", s.threads, "threads of a load")
-	set.StringVar(&s.vm, "vm", "", "measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
+	set.StringVar(&s.vm, "vm", "",
+		"measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
 	set.StringVar(&s.only, "only", "", "run only this load: bursts, requests or batch")
 	set.StringVar(&s.kind, "load", "", "be this load")
 	set.StringVar(&s.out, "out", "", "with -load: the file of what it measures")
@@ -76,7 +79,8 @@ func (s *settings) Check() error {
 	if !slices.Contains(kinds(), s.kinds()[0]) {
 		return fmt.Errorf("-only %q: %v", s.only, kinds())
 	}
-	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour), frame.Within("-limit", s.limit, 0.1, 1),
+	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour),
+		frame.Within("-limit", s.limit, 0.1, 1),
 		frame.Within("-threads", s.threads, 1, 16))
 }
 
@@ -97,12 +101,13 @@ func (s *settings) Part() func() error {
 }
 
 const (
-	// Emulated CPUs that are busy take turns of up to 50 ms, while the thread on the other one stands still and its CPU time goes
-	// on. So one thread works there. The lower limit has it want more than three times what it may use, which is auto's cap.
+	// Emulated CPUs that are busy take turns of up to 50 ms, while the thread on the other one stands still and its CPU
+	// time goes on. So one thread works there. The lower limit has it want more than three times what it may use,
+	// which is auto's cap.
 	guestThreads = 1
 	guestLimit   = 0.3
-	// The agent is slower there than on a real CPU. It has CPUs beside those of the load, so that the load waits for its limit
-	// and for nothing else.
+	// The agent is slower there than on a real CPU. It has CPUs beside those of the load, so that the load waits for
+	// its limit and for nothing else.
 	guestCPUs = 2
 	// Of a slower CPU the writes that end throttles use the agent's budget up (internal/tenant).
 	guestInstruction = 2 * time.Nanosecond
@@ -110,17 +115,22 @@ const (
 	guestSlow        = time.Minute // what a run takes there beside its load
 )
 
-// Guest is a virtual machine in which nothing else runs, where that was asked for: there two runs of one load are alike.
+// Guest is a virtual machine in which nothing else runs, where that was asked for:
+// there two runs of one load are alike.
 func (s *settings) Guest() (vm *frame.VM, script string) {
 	if s.vm == "" {
 		return nil, ""
 	}
 	others := (1<<guestCPUs - 1) << s.threads // the CPUs, as a mask
-	agent := fmt.Sprintf("printf '#!/bin/sh\\nexec taskset %x %%s \"$@\"\\n' $PWD/plimsoll >agent; chmod +x agent\n", others)
+	agent := fmt.Sprintf("printf '#!/bin/sh\\nexec taskset %x %%s \"$@\"\\n' $PWD/plimsoll >agent; chmod +x agent\n",
+		others)
 	runs := 4 * time.Duration(len(s.kinds()))
-	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: s.threads + guestCPUs, Instruction: guestInstruction, Span: bootPatience + runs*(start+s.length+guestSlow)},
-		agent + fmt.Sprintf("./replay -plimsoll ./agent -seconds %g -limit %g -threads %d -seed %d -only %q -json=%v -strict=%v",
-			s.length.Seconds(), s.limit, s.threads, s.seed, s.only, s.JSON, s.Strict)
+	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: s.threads + guestCPUs, Instruction: guestInstruction,
+			Span: bootPatience + runs*(start+s.length+guestSlow)},
+		agent +
+			fmt.Sprintf("./replay -plimsoll ./agent -seconds %g -limit %g -threads %d -seed %d -only %q -json=%v "+
+				"-strict=%v",
+				s.length.Seconds(), s.limit, s.threads, s.seed, s.only, s.JSON, s.Strict)
 }
 
 // row is what came of one kind of load.
@@ -152,9 +162,11 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		free, _ := s.run(ctx, b, kind, group, strategy.None, unlimited)
 		again, _ := s.run(ctx, b, kind, group, strategy.None, unlimited)
 		none, record := s.run(ctx, b, kind, group, strategy.None, limited)
-		x.Was, x.Read, x.Foretold, x.Delay = record.Was.Lost.Likely, record.Was.Delay, record.Would.Lost, record.Would.Delay
+		x.Was, x.Read, x.Foretold, x.Delay =
+			record.Was.Lost.Likely, record.Was.Delay, record.Would.Lost, record.Would.Delay
 		auto, record := s.run(ctx, b, kind, group, strategy.Auto, limited)
-		x.Real, x.WasDelay, x.RealDelay, x.Noise = record.Was.Lost.Likely, p99(none, free), p99(auto, free), p99(again, free)
+		x.Real, x.WasDelay, x.RealDelay, x.Noise = record.Was.Lost.Likely, p99(none, free), p99(auto, free), p99(again,
+			free)
 		b.Say("%s: %+v", kind, x)
 		r.Rows = append(r.Rows, x)
 	}
@@ -162,7 +174,8 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 }
 
 // run runs a load once, and replays the record of it with auto.
-func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, p strategy.Policy, limit cpu.Bandwidth) (
+func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, p strategy.Policy,
+	limit cpu.Bandwidth) (
 	done []time.Duration, r report.Replayed) {
 	dir := b.Dir("replay")
 	var begin time.Time
@@ -185,7 +198,8 @@ func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, 
 }
 
 // once runs a load under an agent that records. Its record is whole once the agent has ended.
-func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir string, p strategy.Policy, limit cpu.Bandwidth) (
+func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir string, p strategy.Policy,
+	limit cpu.Bandwidth) (
 	done []time.Duration, begin time.Time) {
 	frame.Check(b.Limit(group, limit))
 	b.Sleeper(group)
@@ -194,7 +208,8 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 		"overrides:\n  - {cgroup: %q, policy: %s}\n", group, p)))
 	frame.Check(experiment.Pause(ctx, start))
 	out := filepath.Join(dir, "done.json")
-	load := experiment.Again("-load", kind, "-threads", strconv.Itoa(s.threads), "-seed", strconv.FormatUint(s.seed, 10),
+	load := experiment.Again("-load", kind, "-threads", strconv.Itoa(s.threads), "-seed",
+		strconv.FormatUint(s.seed, 10),
 		"-seconds", fmt.Sprint(s.length.Seconds()), "-out", out)
 	load.Env = append(os.Environ(), uninterrupted)
 	job := b.Launch(load, group, func(int) error { return experiment.Pause(ctx, ready) })
@@ -222,18 +237,24 @@ func off(foretold, real time.Duration) float64 {
 // Aims compare the result with the aims.
 func (r *result) Aims() (list []experiment.Figure) {
 	for _, x := range r.Rows {
-		list = append(list, experiment.Figure{Name: x.Kind + ": time lost, off / (15 % + 5 ms)", Value: off(x.Foretold.Likely, x.Real), AtMost: 1, Measured: true},
-			experiment.Figure{Name: x.Kind + ": p99 delay, off / (15 % + 5 ms)", Value: off(x.Delay.Likely, x.RealDelay), AtMost: 1, Measured: true})
+		list = append(list, experiment.Figure{Name: x.Kind + ": time lost, off / (15 % + 5 ms)",
+			Value: off(x.Foretold.Likely, x.Real), AtMost: 1, Measured: true},
+			experiment.Figure{Name: x.Kind + ": p99 delay, off / (15 % + 5 ms)",
+				Value: off(x.Delay.Likely, x.RealDelay), AtMost: 1, Measured: true})
 	}
 	return list
 }
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "Loads with a limit of %g CPUs, recorded without Plimsoll, replayed with auto, and run with auto; kernel %s, cgroup %s.\n", r.Limit, r.Kernel, r.Cgroup)
-	rows := [][]string{{"load", "lost, none", "auto, foretold", "auto, real", "p99 delay, none", "read of the record", "auto, foretold", "auto, real", "unlimited again"}}
+	fmt.Fprintf(page,
+		"Loads with a limit of %g CPUs, recorded without Plimsoll, replayed with auto, and run with auto; kernel "+
+			"%s, cgroup %s.\n", r.Limit, r.Kernel, r.Cgroup)
+	rows := [][]string{{"load", "lost, none", "auto, foretold", "auto, real", "p99 delay, none", "read of the record",
+		"auto, foretold", "auto, real", "unlimited again"}}
 	for _, x := range r.Rows {
-		rows = append(rows, []string{x.Kind, ms(x.Was), x.Foretold.String(), beside(x.Foretold, x.Real), ms(x.WasDelay), x.Read.String(),
+		rows = append(rows, []string{x.Kind, ms(x.Was), x.Foretold.String(), beside(x.Foretold, x.Real), ms(x.WasDelay),
+			x.Read.String(),
 			x.Delay.String(), beside(x.Delay, x.RealDelay), ms(x.Noise)})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)

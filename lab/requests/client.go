@@ -42,9 +42,10 @@ func (c *collected) sorted() []time.Duration {
 	return c.list
 }
 
-// load puts the load on a server, and returns how long each request took, sorted. Begin is called once each connection has had
-// an answer: handshakes and first requests are not measured.
-func (t target) load(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration, error) {
+// load puts the load on a server, and returns how long each request took, sorted. Begin is called once each connection
+// has had an answer: handshakes and first requests are not measured.
+func (t target) load(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration,
+	error) {
 	if t.several {
 		return t.loadBeside(ctx, seed, length, begin)
 	}
@@ -120,7 +121,8 @@ func (t target) open() (*client, error) {
 // run asks when a request is due, on a real-time thread.
 func (c *client) run(ctx context.Context, due []time.Duration) ([]time.Duration, error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread() // the thread must not end: it may be the one that started a server, which would end with it
+	// the thread must not end: it may be the one that started a server, which would end with it
+	defer runtime.UnlockOSThread()
 	if err := errors.Join(experiment.Bind(unix.Gettid(), clientCPU), schedule(unix.SCHED_FIFO, 1)); err != nil {
 		return nil, fmt.Errorf("make a client a real-time thread: %w", err)
 	}
@@ -138,8 +140,8 @@ func (c *client) run(ctx context.Context, due []time.Duration) ([]time.Duration,
 	return list, context.Cause(ctx)
 }
 
-// keepAwake keeps the clients' CPU busy with a thread that runs when nothing else does, until stop is called: a host gives an
-// idle CPU away, and is late to give it back when an answer arrives.
+// keepAwake keeps the clients' CPU busy with a thread that runs when nothing else does, until stop is called: a host
+// gives an idle CPU away, and is late to give it back when an answer arrives.
 func keepAwake() (stop func(), err error) {
 	var stopped atomic.Bool
 	done := make(chan struct{})
@@ -163,11 +165,13 @@ func keepAwake() (stop func(), err error) {
 // turn is how long an emulated CPU works at most until another one does.
 const turn = 30 * time.Microsecond
 
-// shortenTurns has emulated CPUs take shorter turns: a turn ends when the next timer of the machine is due, which may be in
-// milliseconds, and so long a client would wait for an answer that is there. The timer is on a CPU that does nothing else.
+// shortenTurns has emulated CPUs take shorter turns: a turn ends when the next timer of the machine is due, which may
+// be in milliseconds, and so long a client would wait for an answer that is there.
+// The timer is on a CPU that does nothing else.
 func shortenTurns() (stop func(), err error) {
-	fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
-		Size: unix.PERF_ATTR_SIZE_VER0, Sample: uint64(turn)}, -1, timerCPU, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE,
+		Config: unix.PERF_COUNT_SW_CPU_CLOCK,
+		Size:   unix.PERF_ATTR_SIZE_VER0, Sample: uint64(turn)}, -1, timerCPU, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("start a timer of %s on CPU %d: %w", turn, timerCPU, err)
 	}
@@ -176,7 +180,8 @@ func shortenTurns() (stop func(), err error) {
 
 // schedule gives the calling thread a policy and a priority.
 func schedule(policy, priority uint32) error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Policy: policy, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: priority}, 0)
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Policy: policy, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+		Priority: priority}, 0)
 }
 
 // blocking is a connection whose calls block their thread: no other goroutine has to run to wake it.

@@ -1,23 +1,26 @@
 // Command requests holds the response times that plimsoll measures at the sockets of a container against those that the
-// clients of real servers measure, in the same run: Apache, nginx (small answers, sendfile, TLS), Go's net/http and memcached,
-// each without a limit and with one that throttles. A server with HTTP/2 has to be told apart.
+// clients of real servers measure, in the same run: Apache, nginx (small answers, sendfile, TLS), Go's net/http and
+// memcached, each without a limit and with one that throttles. A server with HTTP/2 has to be told apart.
 //
-// Approach: each connection of the client is a thread of its own, which sends a request when it is due, one at a time, and
-// notes how long it takes from the write to the last byte of the answer. The threads are real-time ones, so that they
-// measure the server and not their own wait for a CPU. The limit is 90 % of the CPU that the server used without one, so that it
-// throttles under any of the loads; each connection has one request at a time, so that no queue grows without end.
+// Approach: each connection of the client is a thread of its own, which sends a request when it is due, one at a time,
+// and notes how long it takes from the write to the last byte of the answer. The threads are real-time ones, so that
+// they measure the server and not their own wait for a CPU. The limit is 90 % of the CPU that the server used without
+// one, so that it throttles under any of the loads; each connection has one request at a time,
+// so that no queue grows without end.
 //
-// Server and client have a CPU each, as if they were on two machines. That of the clients never idles: a host gives an idle CPU
-// away, and the clients would wake late and take that for the server's time. There are rounds, for a host that takes a CPU away
-// all the same does so in one of the two times.
+// Server and client have a CPU each, as if they were on two machines. That of the clients never idles: a host gives an
+// idle CPU away, and the clients would wake late and take that for the server's time. There are rounds, for a host that
+// takes a CPU away all the same does so in one of the two times.
 //
-// With -vm all of it is in a virtual machine with cgroup v2, whose time is counted in instructions: nothing that the host does
-// is in either time. Emulated CPUs take turns, so that the clients' CPU may idle there, and turns are made short.
+// With -vm all of it is in a virtual machine with cgroup v2, whose time is counted in instructions: nothing that the
+// host does is in either time. Emulated CPUs take turns, so that the clients' CPU may idle there,
+// and turns are made short.
 //
-// Known limits: the client's time has in it what the kernel does between a write and the arrival at the other socket, and from
-// the last send to the end of the last read. Of an answer of 1 MiB most is in the socket's buffer then: that row has no aim. A
-// host that gives the client's idle CPU away has the client wake late, and the client takes that for the server's time. In the
-// virtual machine the clients are slow to ask, to read and to decrypt, and wait for each other where all of them have an answer.
+// Known limits: the client's time has in it what the kernel does between a write and the arrival at the other socket,
+// and from the last send to the end of the last read. Of an answer of 1 MiB most is in the socket's buffer then: that
+// row has no aim. A host that gives the client's idle CPU away has the client wake late, and the client takes that for
+// the server's time. In the virtual machine the clients are slow to ask, to read and to decrypt, and wait for each
+// other where all of them have an answer.
 package main
 
 import (
@@ -60,14 +63,18 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.rounds, "rounds", s.rounds, "rounds; the table has that of the median deviation of each server")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the arrivals")
 	set.StringVar(&s.only, "only", "", "the one server to measure, by its name in the table")
-	set.StringVar(&s.vm, "vm", "", "measure in a virtual machine with this kernel (6.18) and cgroup v2, whose time is counted in instructions")
-	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are: ask for a quarter of what is compressed, let the CPU of the clients idle, and have CPUs take short turns")
+	set.StringVar(&s.vm, "vm", "",
+		"measure in a virtual machine with this kernel (6.18) and cgroup v2, whose time is counted in instructions")
+	set.BoolVar(&s.emulated, "emulated", false,
+		"the CPUs are: ask for a quarter of what is compressed, let the CPU of the clients idle, and have CPUs take "+
+			"short turns")
 	set.BoolVar(&s.serve, "serve", false, "be the server of net/http (for the lab itself)")
 }
 
 // Check implements frame.Experiment.
 func (s *settings) Check() error {
-	return errors.Join(frame.Within("-seconds", s.length, time.Second, time.Hour), frame.Within("-rounds", s.rounds, 1, 99))
+	return errors.Join(frame.Within("-seconds", s.length, time.Second, time.Hour),
+		frame.Within("-rounds", s.rounds, 1, 99))
 }
 
 // Part is a server.
@@ -79,7 +86,8 @@ func (s *settings) Part() func() error {
 }
 
 const (
-	guestInstruction = time.Nanosecond // the shortest: the kernel's work for an answer takes about as long as on a real CPU
+	// the shortest: the kernel's work for an answer takes about as long as on a real CPU
+	guestInstruction = time.Nanosecond
 	bootPatience     = 2 * time.Minute
 	guestSlow        = 20 * time.Second // what a measurement takes there beside its load
 	guestRows        = 15               // of the table
@@ -93,7 +101,8 @@ func (s *settings) Guest() (vm *frame.VM, script string) {
 	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: guestCPUs, Instruction: guestInstruction,
 			Span:     bootPatience + time.Duration(guestRows*s.rounds)*(s.length+guestSlow),
 			Programs: append(frame.ApacheFiles(), "nginx", "memcached")},
-		fmt.Sprintf("./requests -plimsoll ./plimsoll -emulated -seconds %g -rounds %d -seed %d -only '%s' -json=%v -strict=%v",
+		fmt.Sprintf("./requests -plimsoll ./plimsoll -emulated -seconds %g -rounds %d -seed %d -only '%s' -json=%v "+
+			"-strict=%v",
 			s.length.Seconds(), s.rounds, s.seed, s.only, s.JSON, s.Strict)
 }
 
@@ -180,7 +189,8 @@ const throttling = 0.9
 const leastLimit = 0.02
 
 // measure loads a server, whose requests are counted meanwhile.
-func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, group string, limit float64, seed uint64) row {
+func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, group string, limit float64,
+	seed uint64) row {
 	r := row{Server: one.name, Limit: limit, Several: one.several, Large: one.large}
 	bandwidth := cpu.Bandwidth{Quota: cpu.Unlimited, Period: cpu.DefaultPeriod}
 	if limit > 0 {
@@ -203,7 +213,8 @@ func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, grou
 	}))
 	r.Used = (frame.Must(b.Used(group)) - before).Seconds() / s.length.Seconds()
 	counts := frame.Must(q.Read(id))
-	r.Client = quantiles{int64(len(times)), experiment.Milliseconds(frame.Quantile(times, 0.5)), experiment.Milliseconds(frame.Quantile(times, 0.99))}
+	r.Client = quantiles{int64(len(times)), experiment.Milliseconds(frame.Quantile(times, 0.5)),
+		experiment.Milliseconds(frame.Quantile(times, 0.99))}
 	counts = counts.Since(&earlier)
 	r.take(&counts)
 	for _, c := range frame.Must(q.Cost()) {
@@ -220,14 +231,17 @@ func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, grou
 
 // take takes over what the programs have counted.
 func (r *row) take(c *requests.Counts) {
-	r.Kernel = quantiles{c.Requests, experiment.Milliseconds(c.Response.Quantile(0.5)), experiment.Milliseconds(c.Response.Quantile(0.99))}
+	r.Kernel = quantiles{c.Requests, experiment.Milliseconds(c.Response.Quantile(0.5)),
+		experiment.Milliseconds(c.Response.Quantile(0.99))}
 	r.Doubtful, r.Overtaken, r.Withheld = c.Doubtful, c.Overtaken, c.Withheld()
 	r.Throttled, r.Rest = experiment.Ratio(c.Throttled, c.Time), experiment.Milliseconds(c.Rest.Quantile(0.99))
 }
 
 func (r row) line() string {
-	return fmt.Sprintf("%s, limit %s: client %d requests, p50 %.3f ms, p99 %.3f ms; kernel %d, %.3f, %.3f; %d doubtful, %d overtaken",
-		r.Server, r.limit(), r.Client.N, r.Client.P50, r.Client.P99, r.Kernel.N, r.Kernel.P50, r.Kernel.P99, r.Doubtful, r.Overtaken)
+	return fmt.Sprintf("%s, limit %s: client %d requests, p50 %.3f ms, p99 %.3f ms; kernel %d, %.3f, %.3f; %d "+
+		"doubtful, %d overtaken",
+		r.Server, r.limit(), r.Client.N, r.Client.P50, r.Client.P99, r.Kernel.N, r.Kernel.P50, r.Kernel.P99, r.Doubtful,
+		r.Overtaken)
 }
 
 func (r row) limit() string {
@@ -253,7 +267,8 @@ func (r *result) Aims() []experiment.Figure {
 			if one.Withheld {
 				held = 1
 			}
-			list = append(list, experiment.Figure{Name: one.Server + ": figures withheld", Value: held, AtLeast: 1, AtMost: 1, Measured: true})
+			list = append(list, experiment.Figure{Name: one.Server + ": figures withheld", Value: held, AtLeast: 1,
+				AtMost: 1, Measured: true})
 			continue
 		}
 		most := 1.0
@@ -268,8 +283,10 @@ func (r *result) Aims() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "Response times in ms, by the clients and by the programs in the kernel; kernel %s, cgroup %s.\n", r.Kernel, r.Cgroup)
-	rows := [][]string{{"server", "limit", "requests", "client p50", "p99", "kernel p50", "p99", "throttled", "p99 without", "ns ready", "ns send"}}
+	fmt.Fprintf(page, "Response times in ms, by the clients and by the programs in the kernel; kernel %s, cgroup %s.\n",
+		r.Kernel, r.Cgroup)
+	rows := [][]string{{"server", "limit", "requests", "client p50", "p99", "kernel p50", "p99", "throttled",
+		"p99 without", "ns ready", "ns send"}}
 	for _, one := range r.Rows {
 		number := func(v float64) string {
 			if one.Withheld {
@@ -277,8 +294,10 @@ func (r *result) WriteText(page *bytes.Buffer) {
 			}
 			return fmt.Sprintf("%.3f", v)
 		}
-		rows = append(rows, []string{one.Server, one.limit(), fmt.Sprint(one.Client.N), fmt.Sprintf("%.3f", one.Client.P50),
-			fmt.Sprintf("%.3f", one.Client.P99), number(one.Kernel.P50), number(one.Kernel.P99), fmt.Sprintf("%.0f %%", 100*one.Throttled),
+		rows = append(rows, []string{one.Server, one.limit(), fmt.Sprint(one.Client.N),
+			fmt.Sprintf("%.3f", one.Client.P50),
+			fmt.Sprintf("%.3f", one.Client.P99), number(one.Kernel.P50), number(one.Kernel.P99),
+			fmt.Sprintf("%.0f %%", 100*one.Throttled),
 			number(one.Rest), fmt.Sprintf("%.0f", one.Ready), fmt.Sprintf("%.0f", one.Send)})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)

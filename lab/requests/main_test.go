@@ -8,8 +8,8 @@ import (
 	"plimsoll/lab/frame"
 )
 
-// TestAims: a figure is held to 10 % and 0.1 ms, whichever of p50 and p99 is further off; requests beside each other are to be
-// withheld, and those of one at a time are not.
+// TestAims: a figure is held to 10 % and 0.1 ms, whichever of p50 and p99 is further off; requests beside each other
+// are to be withheld, and those of one at a time are not.
 func TestAims(t *testing.T) {
 	good := row{Server: "good", Client: quantiles{100, 1, 10}, Kernel: quantiles{100, 0.81, 10.5}}
 	late := row{Server: "late", Client: quantiles{100, 1, 10}, Kernel: quantiles{100, 1, 8.8}}
@@ -41,7 +41,8 @@ func TestGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	vm, script := s.Guest()
-	if vm.Kernel != "6.18" || vm.Cgroup != "v2" || vm.CPUs != 3 || !slices.Contains(vm.Programs, "/usr/lib/apache2/modules/mod_deflate.so") {
+	if vm.Kernel != "6.18" || vm.Cgroup != "v2" || vm.CPUs != 3 ||
+		!slices.Contains(vm.Programs, "/usr/lib/apache2/modules/mod_deflate.so") {
 		t.Errorf("%+v", vm)
 	}
 	if !strings.Contains(script, "-emulated -seconds 5 -rounds 1 -seed 1 -only 'nginx 400 B'") {

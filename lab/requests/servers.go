@@ -82,7 +82,8 @@ func servers(b *frame.Bench) ([]target, error) {
 		list = append(list, t)
 	}
 	service := &goServer{}
-	list = append(list, target{name: "Go net/http gzip", rate: 150, computes: true, server: service, address: service.at, ask: get("/gzip?bytes=65536")})
+	list = append(list, target{name: "Go net/http gzip", rate: 150, computes: true, server: service,
+		address: service.at, ask: get("/gzip?bytes=65536")})
 	m, err := frame.Memcached(2, 1)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,8 @@ func certificate(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	one := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	text, err := x509.CreateCertificate(rand.Reader, one, one, &key.PublicKey, key)
 	if err != nil {
@@ -144,9 +146,12 @@ func certificate(dir string) ([]string, error) {
 		return nil, err
 	}
 	var lines []string
-	for _, file := range []struct{ name, kind, line string }{{"cert.pem", "CERTIFICATE", "ssl_certificate"}, {"key.pem", "PRIVATE KEY", "ssl_certificate_key"}} {
+	for _, file := range []struct{ name, kind, line string }{{"cert.pem", "CERTIFICATE", "ssl_certificate"},
+		{"key.pem", "PRIVATE KEY", "ssl_certificate_key"}} {
 		path := filepath.Join(dir, file.name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: map[bool][]byte{true: text, false: secret}[file.kind == "CERTIFICATE"]}), 0o600); err != nil {
+		if err := os.WriteFile(path,
+			pem.EncodeToMemory(&pem.Block{Type: file.kind,
+				Bytes: map[bool][]byte{true: text, false: secret}[file.kind == "CERTIFICATE"]}), 0o600); err != nil {
 			return nil, err
 		}
 		lines = append(lines, file.line+" "+path+";")
@@ -157,8 +162,8 @@ func certificate(dir string) ([]string, error) {
 // nap is how long the server of HTTP/2 waits before it answers.
 const nap = 5 * time.Millisecond
 
-// serve is a server of net/http, with HTTP/1.1 and, unencrypted, HTTP/2. It begins at a line on its input (Launch) and says its
-// address.
+// serve is a server of net/http, with HTTP/1.1 and, unencrypted, HTTP/2. It begins at a line on its input (Launch) and
+// says its address.
 func serve() error {
 	in := bufio.NewReader(os.Stdin)
 	if _, err := in.ReadString('\n'); err != nil {
@@ -236,7 +241,8 @@ func getValue(c io.Writer, in *bufio.Reader) error {
 }
 
 // loadBeside asks by HTTP/2, so that requests share one connection.
-func (t target) loadBeside(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration, error) {
+func (t target) loadBeside(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration,
+	error) {
 	transport := &http.Transport{Protocols: &http.Protocols{}}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
@@ -245,21 +251,22 @@ func (t target) loadBeside(ctx context.Context, seed uint64, length time.Duratio
 		return nil, err
 	}
 	var times collected
-	out := load.Run(ctx, load.Poisson(seed, 0, t.rate, length), load.Bounds{Timeout: patience, Open: 512}, func(ctx context.Context) error {
-		begin := time.Now()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address()+"/nap", nil)
-		if err != nil {
+	out := load.Run(ctx, load.Poisson(seed, 0, t.rate, length), load.Bounds{Timeout: patience, Open: 512},
+		func(ctx context.Context) error {
+			begin := time.Now()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address()+"/nap", nil)
+			if err != nil {
+				return err
+			}
+			res, err := client.Do(req)
+			if err != nil {
+				return err
+			}
+			defer res.Body.Close()
+			_, err = io.Copy(io.Discard, res.Body)
+			times.add(time.Since(begin))
 			return err
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		_, err = io.Copy(io.Discard, res.Body)
-		times.add(time.Since(begin))
-		return err
-	})
+		})
 	return times.sorted(), errors.Join(out.Cause, context.Cause(ctx))
 }
 

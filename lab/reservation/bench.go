@@ -54,7 +54,8 @@ func (s *settings) measure(ctx context.Context, p parties) *result {
 	})
 	r := summarize(slots, b.situations)
 	r.Conditions = conditions{Machine: b.Machine(),
-		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
+		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(
+			s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r
 }
 
@@ -72,8 +73,8 @@ func (b *bench) prepare(ctx context.Context) {
 	}
 }
 
-// calibrate finds how many passes of the batch job take as much CPU time as a measurement is to last. It is not wall time,
-// which would count what others take meanwhile.
+// calibrate finds how many passes of the batch job take as much CPU time as a measurement is to last. It is not wall
+// time, which would count what others take meanwhile.
 func (b *bench) calibrate(ctx context.Context) int {
 	used := frame.Must(b.Spent(b.target, func() error { b.runJob(ctx, calibratePass); return nil }))
 	if used <= 0 {
@@ -117,7 +118,9 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) figures {
 		}
 		frame.Check(experiment.Pause(ctx, afterChange))
 		frame.In("batch job", func() { b.batch(ctx, &s) })
-		frame.In("memcached", func() { s.Asked = b.diagnose(ctx, func() { s.answered(b.request(ctx, b.rate, b.slot)) }) })
+		frame.In("memcached", func() {
+			s.Asked = b.diagnose(ctx, func() { s.answered(b.request(ctx, b.rate, b.slot)) })
+		})
 		if b.search {
 			p99 := func(rate float64) time.Duration { return b.p99(ctx, rate) }
 			most, least := highest(lowest, b.highest, searchSteps, b.bound, p99)
@@ -127,8 +130,8 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) figures {
 	return s
 }
 
-// p99 is that of memcached's response time at a rate: the median of a few stretches, for one that another program of the
-// machine disturbs is to decide nothing.
+// p99 is that of memcached's response time at a rate: the median of a few stretches, for one that another program of
+// the machine disturbs is to decide nothing.
 func (b *bench) p99(ctx context.Context, rate float64) time.Duration {
 	var found []float64
 	for range stretches {

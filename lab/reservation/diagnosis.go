@@ -26,15 +26,17 @@ const (
 
 // split is where the time went that a target wanted: what it received and its waits sum up to that.
 type split struct {
-	Wanted    float64            `json:"wanted_seconds"`
-	Received  float64            `json:"received_seconds"`
-	Reserved  float64            `json:"reserved_seconds"`
-	Shortfall float64            `json:"shortfall_seconds"` // of what was wanted and reserved, not received
-	Owed      float64            `json:"owed_seconds"`      // of that, behind the neighbour: what an exclusive CPU is to end
-	Waits     map[string]float64 `json:"waits_seconds"`     // by cause; the neighbour's are apart from those of others
-	Phantom   float64            `json:"phantom_seconds"`   // of the wait behind the neighbour: a CPU that it might use was idle
-	Forced    float64            `json:"forced_seconds"`    // the neighbour had its share on other CPUs
-	Waking    float64            `json:"waking_seconds"`    // it woke while a slice was running
+	Wanted    float64 `json:"wanted_seconds"`
+	Received  float64 `json:"received_seconds"`
+	Reserved  float64 `json:"reserved_seconds"`
+	Shortfall float64 `json:"shortfall_seconds"` // of what was wanted and reserved, not received
+	// of that, behind the neighbour: what an exclusive CPU is to end
+	Owed  float64            `json:"owed_seconds"`
+	Waits map[string]float64 `json:"waits_seconds"` // by cause; the neighbour's are apart from those of others
+	// of the wait behind the neighbour: a CPU that it might use was idle
+	Phantom float64 `json:"phantom_seconds"`
+	Forced  float64 `json:"forced_seconds"` // the neighbour had its share on other CPUs
+	Waking  float64 `json:"waking_seconds"` // it woke while a slice was running
 }
 
 // others is the cause of waits behind programs that are no part of the experiment.
@@ -44,7 +46,8 @@ const others = "others"
 func (s split) plus(o split) split {
 	sum := split{Wanted: s.Wanted + o.Wanted, Received: s.Received + o.Received, Reserved: s.Reserved + o.Reserved,
 		Shortfall: s.Shortfall + o.Shortfall, Owed: s.Owed + o.Owed,
-		Phantom: s.Phantom + o.Phantom, Forced: s.Forced + o.Forced, Waking: s.Waking + o.Waking, Waits: map[string]float64{}}
+		Phantom: s.Phantom + o.Phantom, Forced: s.Forced + o.Forced, Waking: s.Waking +
+			o.Waking, Waits: map[string]float64{}}
 	for _, waits := range []map[string]float64{s.Waits, o.Waits} {
 		for cause, seconds := range waits {
 			sum.Waits[cause] += seconds
@@ -92,7 +95,9 @@ func (s split) causes() []string {
 			list = append(list, cause)
 		}
 	}
-	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(s.Waits[b], s.Waits[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(list, func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Waits[b], s.Waits[a]), cmp.Compare(a, b))
+	})
 	return list
 }
 
@@ -102,7 +107,8 @@ func (b *bench) diagnose(ctx context.Context, work func()) (s split) {
 		work()
 		return s
 	}
-	cmd := exec.Command(b.settings.Plimsoll, "diagnose", b.target, "--cgroup-root", b.settings.Root, "--config", b.requests, "--json",
+	cmd := exec.Command(b.settings.Plimsoll, "diagnose", b.target, "--cgroup-root", b.settings.Root, "--config",
+		b.requests, "--json",
 		"--for", longestDiagnosis.String())
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -118,8 +124,8 @@ func (b *bench) diagnose(ctx context.Context, work func()) (s split) {
 	return s
 }
 
-// attached is an error as long as a process has no program in the kernel: it holds a link to each (kernel/bpf/syscall.c,
-// bpf_link_new_fd).
+// attached is an error as long as a process has no program in the kernel: it holds a link to each
+// (kernel/bpf/syscall.c, bpf_link_new_fd).
 func attached(pid int) error {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	for _, name := range files {

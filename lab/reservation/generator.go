@@ -19,7 +19,8 @@ const (
 	connections = 32
 	grace       = 2 * time.Second        // for the last answers
 	wake        = 100 * time.Millisecond // how often the end of the context is checked for
-	fullAt      = 4096                   // requests under way on a connection; one that is due beyond is an error and is not sent
+	// requests under way on a connection; one that is due beyond is an error and is not sent
+	fullAt = 4096
 )
 
 // generator puts an open-loop load on memcached. One thread sends each request when it is due, also while earlier ones
@@ -44,7 +45,8 @@ func dial(address string) (*generator, error) {
 	for i := range connections {
 		fd, err := frame.Dial(address)
 		if err == nil {
-			g.conns = append(g.conns, &connection{fd: fd, question: frame.MemcachedGet(i), answer: frame.MemcachedAnswer(i)})
+			g.conns = append(g.conns, &connection{fd: fd, question: frame.MemcachedGet(i),
+				answer: frame.MemcachedAnswer(i)})
 			g.polls = append(g.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 			err = unix.SetNonblock(fd, true)
 		}

@@ -29,7 +29,8 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%d answers after %d bytes, want %d", l.Count(), step.to, step.recorded)
 		}
 	}
-	if low, high := l.Quantile(0), l.Max(); low > 8*ms || low < 7*ms || high > 21*ms || high < 20*ms || len(c.under) != 1 {
+	if low, high := l.Quantile(0), l.Max(); low > 8*ms || low < 7*ms || high > 21*ms || high < 20*ms ||
+		len(c.under) != 1 {
 		t.Errorf("latencies from %v to %v, %d under way; want 7ms, 20ms and 1", low, high, len(c.under))
 	}
 	if err := c.match([]byte("SERVER_ERROR"), 0, l); err == nil {

@@ -26,7 +26,8 @@ func startKeeper(p parties, node cpu.Set) *keeper {
 // configuration says what the target has reserved, and whether its CPUs are its own. Strict: it has no limit, and would
 // have the shared CPUs besides. The node's own programs keep their CPUs, and on cgroup v1 are kept off the target's.
 func configuration(target string, policy strategy.ReservePolicy, node cpu.Set) string {
-	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s, reservedCPUs: %q, shield: true}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n",
+	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s, reservedCPUs: %q, shield: "+
+		"true}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n",
 		policy, node, target, targetRequest)
 }
 

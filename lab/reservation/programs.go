@@ -51,8 +51,8 @@ func work(in io.Reader, out io.Writer, passes int) error {
 // endless is more passes than any measurement has time for.
 const endless = 1 << 30
 
-// runJob runs the job in the target's group, to its end or for a while where it has no passes, and says how long it took. It
-// is let in once it is ready: what comes before is not the group's.
+// runJob runs the job in the target's group, to its end or for a while where it has no passes, and says how long it
+// took. It is let in once it is ready: what comes before is not the group's.
 func (b *bench) runJob(ctx context.Context, passes int) time.Duration {
 	cmd := experiment.Again("-work", strconv.Itoa(cmp.Or(passes, endless)))
 	ready := frame.Must(cmd.StdoutPipe())

@@ -41,13 +41,14 @@ type figures struct {
 	P50         float64 `json:"p50_ms"`
 	P99         float64 `json:"p99_ms"`
 	ChangeP99   float64 `json:"p99_change"`
-	Most        float64 `json:"most_requests_per_second"` // at a p99 within the bound; 0: not even the lowest rate, or not searched
-	Least       float64 `json:"lowest_rate_p99_ms"`       // at the lowest rate of the search; 0: not searched
-	Late        float64 `json:"generator_late_ms"`        // the most that a request was sent late; part of its latency
-	Requests    int     `json:"requests"`
-	Errors      int     `json:"errors"`
-	Batch       split   `json:"batch_time"`     // where the batch job's time went, all rounds
-	Asked       split   `json:"memcached_time"` // the same of memcached
+	// at a p99 within the bound; 0: not even the lowest rate, or not searched
+	Most     float64 `json:"most_requests_per_second"`
+	Least    float64 `json:"lowest_rate_p99_ms"` // at the lowest rate of the search; 0: not searched
+	Late     float64 `json:"generator_late_ms"`  // the most that a request was sent late; part of its latency
+	Requests int     `json:"requests"`
+	Errors   int     `json:"errors"`
+	Batch    split   `json:"batch_time"`     // where the batch job's time went, all rounds
+	Asked    split   `json:"memcached_time"` // the same of memcached
 
 	load *load.Outcome // of memcached, in one round
 }
@@ -118,8 +119,10 @@ const (
 func (r *result) Aims() []experiment.Figure {
 	var list []experiment.Figure
 	for _, f := range r.Rows {
-		short := experiment.Figure{Name: "shortfall of the batch job, " + f.name(), Measured: f.Batch.Wanted > 0, Value: experiment.Ratio(f.Batch.Shortfall, f.Batch.Wanted)}
-		p99 := experiment.Figure{Name: "p99 of memcached / alone, " + f.name(), Measured: f.P99 > 0 && !r.Conditions.Emulated, Value: 1 + f.ChangeP99}
+		short := experiment.Figure{Name: "shortfall of the batch job, " + f.name(), Measured: f.Batch.Wanted > 0,
+			Value: experiment.Ratio(f.Batch.Shortfall, f.Batch.Wanted)}
+		p99 := experiment.Figure{Name: "p99 of memcached / alone, " + f.name(),
+			Measured: f.P99 > 0 && !r.Conditions.Emulated, Value: 1 + f.ChangeP99}
 		behind := short
 		behind.Name, behind.Value = "  of it behind the neighbour", experiment.Ratio(f.Batch.Owed, f.Batch.Wanted)
 		switch beside := f.situation.Neighbour.Kind; {

@@ -37,19 +37,27 @@ func TestSummarize(t *testing.T) {
 	reserved.Reserved = true
 	var slots []figures
 	for _, slow := range []time.Duration{1, 1, 9} { // the last round is disturbed
-		slots = append(slots, slotOf(beside, 4*time.Second*slow, 0.5, 3*ms*slow, 0), slotOf(reserved, time.Second, 1, ms, 9000),
-			slotOf(capped, 2*time.Second, 0.5, 2*ms, 4000), slotOf(alone, time.Second*slow, 1, ms*slow, 9000), slotOf(again, time.Second, 1, 1100*time.Microsecond, 9000))
+		slots = append(slots, slotOf(beside, 4*time.Second*slow, 0.5, 3*ms*slow, 0),
+			slotOf(reserved, time.Second, 1, ms, 9000),
+			slotOf(capped, 2*time.Second, 0.5, 2*ms, 4000), slotOf(alone, time.Second*slow, 1, ms*slow, 9000),
+			slotOf(again, time.Second, 1, 1100*time.Microsecond, 9000))
 	}
 	r := summarize(slots, []situation{alone, again, capped, reserved, beside})
 	want := []figures{
-		{situation: alone, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1, Most: 9000, Requests: 3},
-		{situation: again, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1.1, P99: 1.1, ChangeP99: 0.1, Most: 9000, Requests: 3},
-		{situation: capped, Took: 2, Slowdown: 2, Utilization: 0.5, Scheduling: 2, Hardware: 1, P50: 2, P99: 2, ChangeP99: 1, Most: 4000, Requests: 3},
-		{situation: reserved, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1, Most: 9000, Requests: 3},
-		{situation: beside, Took: 4, Slowdown: 4, Utilization: 0.5, Scheduling: 2, Hardware: 2, P50: 3, P99: 3, ChangeP99: 2, Requests: 3},
+		{situation: alone, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1, Most: 9000,
+			Requests: 3},
+		{situation: again, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1.1, P99: 1.1,
+			ChangeP99: 0.1, Most: 9000, Requests: 3},
+		{situation: capped, Took: 2, Slowdown: 2, Utilization: 0.5, Scheduling: 2, Hardware: 1, P50: 2, P99: 2,
+			ChangeP99: 1, Most: 4000, Requests: 3},
+		{situation: reserved, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1,
+			Most: 9000, Requests: 3},
+		{situation: beside, Took: 4, Slowdown: 4, Utilization: 0.5, Scheduling: 2, Hardware: 2, P50: 3, P99: 3,
+			ChangeP99: 2, Requests: 3},
 	}
 	// The histogram keeps three digits.
-	if diff := cmp.Diff(want, r.Rows, cmpopts.EquateApprox(0.002, 0.002), cmpopts.EquateEmpty(), cmp.AllowUnexported(figures{})); diff != "" {
+	if diff := cmp.Diff(want, r.Rows, cmpopts.EquateApprox(0.002, 0.002), cmpopts.EquateEmpty(),
+		cmp.AllowUnexported(figures{})); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	r.row(reserved).Utilization, r.row(alone).Utilization = 0.1, 0.1
@@ -61,7 +69,8 @@ func TestSummarize(t *testing.T) {
 	for _, f := range r.Aims() {
 		aims = append(aims, fmt.Sprintf("%s %.3g %v", f.Name, f.Value, f.Met()))
 	}
-	wantAims := []string{"shortfall of the batch job, alone 0 false", "p99 of memcached / alone, alone again 1.1 true", "shortfall of the batch job, capped cpu x4, reserve 0.02 false",
+	wantAims := []string{"shortfall of the batch job, alone 0 false", "p99 of memcached / alone, alone again 1.1 true",
+		"shortfall of the batch job, capped cpu x4, reserve 0.02 false",
 		"  of it behind the neighbour 0.005 true", "p99 of memcached / alone, capped cpu x4, reserve 1 true"}
 	if diff := cmp.Diff(wantAims, aims); diff != "" {
 		t.Errorf("aims (-want +got):\n%s", diff)
@@ -92,17 +101,21 @@ func TestSituations(t *testing.T) {
 		}
 		return names
 	}
-	want := []string{"alone", "alone again", "burstable cpu x4", "capped cpu x4", "burstable memory x4", "capped memory x4", "burstable sleepers x64", "capped sleepers x64"}
+	want := []string{"alone", "alone again", "burstable cpu x4", "capped cpu x4", "burstable memory x4",
+		"capped memory x4", "burstable sleepers x64", "capped sleepers x64"}
 	if diff := cmp.Diff(want, names(situations(2, false, false))); diff != "" {
 		t.Errorf("situations (-want +got):\n%s", diff)
 	}
-	want = []string{"alone", "alone again", "burstable cpu x1", "burstable cpu x2", "burstable cpu x4", "burstable cpu x8", "burstable cpu x16", "capped cpu x4",
-		"burstable memory x4", "capped memory x4", "burstable sleepers x1", "burstable sleepers x2", "burstable sleepers x4", "burstable sleepers x8",
+	want = []string{"alone", "alone again", "burstable cpu x1", "burstable cpu x2", "burstable cpu x4",
+		"burstable cpu x8", "burstable cpu x16", "capped cpu x4",
+		"burstable memory x4", "capped memory x4", "burstable sleepers x1", "burstable sleepers x2",
+		"burstable sleepers x4", "burstable sleepers x8",
 		"burstable sleepers x16", "burstable sleepers x64", "capped sleepers x64"}
 	if diff := cmp.Diff(want, names(situations(2, true, false))); diff != "" {
 		t.Errorf("with the sweep (-want +got):\n%s", diff)
 	}
-	want = []string{"alone", "alone again", "alone, reserve", "burstable cpu x4", "burstable cpu x4, reserve", "capped cpu x4", "capped cpu x4, reserve"}
+	want = []string{"alone", "alone again", "alone, reserve", "burstable cpu x4", "burstable cpu x4, reserve",
+		"capped cpu x4", "capped cpu x4, reserve"}
 	if diff := cmp.Diff(want, names(situations(2, false, true))[:len(want)]); diff != "" {
 		t.Errorf("with reserve (-want +got):\n%s", diff)
 	}
@@ -113,12 +126,16 @@ func TestSituations(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	one, short := 1.0, 360*ms
-	d := report.Diagnosis{Elapsed: 2 * time.Second, Containers: []report.Diagnosed{{Cgroup: "/other"}, {Cgroup: "/lab/target", Reserved: &one,
-		Wanted: time.Second, Received: 600 * ms, Short: &short,
-		Waits: []report.Wait{{Cause: report.CauseNeighbour, Time: 300 * ms, Short: 270 * ms}, {Cause: report.CauseKernel, Time: 90 * ms, Short: 90 * ms},
-			{Cause: report.CauseIdle}},
-		Neighbours: []report.Neighbour{{Cgroup: "/lab/neighbour", Time: 200 * ms, Forced: 100 * ms, Phantom: 50 * ms, Waking: 10 * ms},
-			{Cgroup: "/", Time: 100 * ms, Forced: 100 * ms}}}}}
+	d := report.Diagnosis{Elapsed: 2 * time.Second,
+		Containers: []report.Diagnosed{{Cgroup: "/other"}, {Cgroup: "/lab/target", Reserved: &one,
+			Wanted: time.Second, Received: 600 * ms, Short: &short,
+			Waits: []report.Wait{{Cause: report.CauseNeighbour, Time: 300 * ms, Short: 270 * ms},
+				{Cause: report.CauseKernel, Time: 90 * ms, Short: 90 * ms},
+				{Cause: report.CauseIdle}},
+			Neighbours: []report.Neighbour{{Cgroup: "/lab/neighbour", Time: 200 * ms, Forced: 100 * ms,
+				Phantom: 50 * ms,
+				Waking:  10 * ms},
+				{Cgroup: "/", Time: 100 * ms, Forced: 100 * ms}}}}}
 	text, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -127,12 +144,15 @@ func TestSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := split{Wanted: 2, Received: 1.2, Reserved: 4, Shortfall: 0.72, Owed: 0.36, Forced: 0.2, Phantom: 0.1, Waking: 0.02,
-		Waits: map[string]float64{string(report.CauseNeighbour): 0.4, others: 0.2, string(report.CauseKernel): 0.18, string(report.CauseIdle): 0}}
+	want := split{Wanted: 2, Received: 1.2, Reserved: 4, Shortfall: 0.72, Owed: 0.36, Forced: 0.2, Phantom: 0.1,
+		Waking: 0.02,
+		Waits: map[string]float64{string(report.CauseNeighbour): 0.4, others: 0.2, string(report.CauseKernel): 0.18,
+			string(report.CauseIdle): 0}}
 	if diff := cmp.Diff(want, s.plus(s), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("split (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{string(report.CauseNeighbour), others, string(report.CauseKernel)}, s.causes()); diff != "" {
+	if diff := cmp.Diff([]string{string(report.CauseNeighbour), others, string(report.CauseKernel)},
+		s.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 	for _, bad := range []string{"", "{", "{}"} {
@@ -154,7 +174,8 @@ func TestSeparated(t *testing.T) {
 		own, others string
 		reserve, ok bool
 	}{
-		{"0", "1-2", true, true}, {"0", "0-2", true, false}, {"", "1-2", true, false}, {"0-1", "2", true, false}, {"0", "", true, false},
+		{"0", "1-2", true, true}, {"0", "0-2", true, false}, {"", "1-2", true, false}, {"0-1", "2", true, false},
+		{"0", "", true, false},
 		{"0-2", "0-2", false, true}, {"", "", false, true}, {"0", "1-2", false, false},
 	} {
 		if err := separated(set(c.own), set(c.others), c.reserve); (err == nil) != c.ok {
@@ -227,10 +248,12 @@ func parse(args []string) (*settings, error) {
 }
 
 func TestParse(t *testing.T) {
-	if s, err := parse([]string{"-seconds", "2", "-only", "memory", "-reserve"}); err != nil || s.slot != 2*time.Second || len(s.situations) != 7 {
+	if s, err := parse([]string{"-seconds", "2", "-only", "memory", "-reserve"}); err != nil ||
+		s.slot != 2*time.Second || len(s.situations) != 7 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, bad := range [][]string{{"-seconds", "0.5"}, {"-rounds", "0"}, {"-rate", "10"}, {"-rate", "2000", "-highest", "1000"}, {"-rate", "200", "-highest", "400"}, {"-bound", "0s"}} {
+	for _, bad := range [][]string{{"-seconds", "0.5"}, {"-rounds", "0"}, {"-rate", "10"},
+		{"-rate", "2000", "-highest", "1000"}, {"-rate", "200", "-highest", "400"}, {"-bound", "0s"}} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%v is taken", bad)
 		}

@@ -24,8 +24,8 @@ func (s situation) name() string {
 func (s situation) String() string { return s.name() }
 
 // situations are alone, the four published configurations and those who sleep and wake, each without and with a
-// CPU for the target itself, and, for the sweep, neighbours of more and more threads: in the order of the table. Being alone
-// twice shows what chance does, and being alone on a CPU of one's own what the CPU does.
+// CPU for the target itself, and, for the sweep, neighbours of more and more threads: in the order of the table. Being
+// alone twice shows what chance does, and being alone on a CPU of one's own what the CPU does.
 func situations(cpus int, sweep, reserve bool) (list []situation) {
 	add := func(n neighbour, both bool) {
 		list = append(list, situation{Neighbour: n})

@@ -19,10 +19,10 @@ const (
 	publishedCPUs = 3
 	targetRequest = 1.0
 	tolerance     = 0.05
-	// tablePeriod is that of the neighbour's limit: the longest that the kernel takes. The formula holds for any, but the
-	// kernel hands quota out in slices of 5 ms to each CPU (sched_cfs_bandwidth_slice_us) and counts at ticks, so that the
-	// thread that shares its CPU, and uses a slice up slowly, runs on a while after the others stand still. In a period of
-	// 100 ms that is 4 points of what the target gets on two CPUs.
+	// tablePeriod is that of the neighbour's limit: the longest that the kernel takes. The formula holds for any, but
+	// the kernel hands quota out in slices of 5 ms to each CPU (sched_cfs_bandwidth_slice_us) and counts at ticks, so
+	// that the thread that shares its CPU, and uses a slice up slowly, runs on a while after the others stand still. In
+	// a period of 100 ms that is 4 points of what the target gets on two CPUs.
 	tablePeriod = time.Second
 )
 
@@ -92,8 +92,8 @@ func (s *settings) measureTable(ctx context.Context, p parties) *tableResult {
 	b := &table{settings: s, parties: p, cpus: runtime.NumCPU()}
 	frame.Check(frame.Confine(tableNode(b.cpus)))
 	frame.Check(b.MaximizeWeight())
-	// With the first limit and without the last one the kernel patches its own code (kernel/sched/fair.c, cfs_bandwidth_used),
-	// which CPUs that are emulated at once do not always survive: an empty group keeps one.
+	// With the first limit and without the last one the kernel patches its own code (kernel/sched/fair.c,
+	// cfs_bandwidth_used), which CPUs that are emulated at once do not always survive: an empty group keeps one.
 	frame.Check(b.Limit(frame.Must(b.Add("anchor")), experiment.Limited(1)))
 	b.keeper = startKeeper(p, tableNode(b.cpus))
 	r := &tableResult{Schema: tableSchema, Machine: b.Machine(), Seconds: s.slot.Seconds()}
@@ -157,8 +157,11 @@ func (r *tableResult) Aims() []experiment.Figure {
 
 // WriteText writes the table for people.
 func (r *tableResult) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and reserved %d.\n",
+	fmt.Fprintf(page,
+		"%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and "+
+			"reserved %d.\n",
 		r.CPUs, r.CPUs, r.CPUs-1)
-	fmt.Fprintf(page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n", r.Seconds, r.Kernel, r.Cgroup)
+	fmt.Fprintf(page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n",
+		r.Seconds, r.Kernel, r.Cgroup)
 	experiment.WriteFigures(page, r.Aims())
 }

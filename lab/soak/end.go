@@ -88,8 +88,8 @@ func (k *soak) settle(ctx context.Context) error {
 	return err
 }
 
-// raise gives the busy containers jobs, one after another, until a quota is raised. On a machine that is full, no quota is:
-// then a burst must do. Without either, the end would prove nothing.
+// raise gives the busy containers jobs, one after another, until a quota is raised. On a machine that is full, no quota
+// is: then a burst must do. Without either, the end would prove nothing.
 func (k *soak) raise(ctx context.Context) error {
 	var any, next int
 	raised, err := until(ctx, raisePatience, func() (bool, error) {

@@ -40,8 +40,9 @@ const (
 // On a full machine an agent looks at its groups late and collects its memory late. So most of it goes up and down by
 // more than a leak of seen. Descriptors do not: those of present groups are left out.
 //
-// Memory rises for the first four minutes of a life, whatever is started: in one that was watched from 23 to 35 MiB (RssAnon),
-// and then no more. So growth within a life under five minutes is not judged, and its most memory alone has a bound (result.go).
+// Memory rises for the first four minutes of a life, whatever is started: in one that was watched from 23 to 35 MiB
+// (RssAnon), and then no more. So growth within a life under five minutes is not judged,
+// and its most memory alone has a bound (result.go).
 //
 // The journal grows within a life until it is written anew (internal/journal, compactAbove): its size has a bound
 // besides, and growth across lives hides in that.
@@ -54,7 +55,8 @@ func quantities(groups int) []quantity {
 		{"threads", count, func(s sample) int64 { return s.Threads }, within, across, false},
 		{"inotify watches", count, func(s sample) int64 { return s.Watches }, within, across, false},
 		{"map entries", count, func(s sample) int64 { return s.Entries }, within, across, false},
-		{"memory", memory, func(s sample) int64 { return s.RSS }, &bounds{most: 1 << 10, slack: 2 << 20, seen: 32 << 10, life: 5 * time.Minute},
+		{"memory", memory, func(s sample) int64 { return s.RSS },
+			&bounds{most: 1 << 10, slack: 2 << 20, seen: 32 << 10, life: 5 * time.Minute},
 			&bounds{most: 1 << 10, seen: 32 << 10}, false},
 		{"journal", memory, func(s sample) int64 { return s.Journal }, nil, &bounds{most: 100}, false},
 	}

@@ -20,14 +20,17 @@ func short(longer int, change func(s *sample, rng *rand.Rand)) (samples []sample
 		}
 		for age := range seconds {
 			at++
-			s := sample{At: time.Duration(at) * time.Second, Life: life, Steady: at%40 < 25, Age: time.Duration(age) * time.Second, Started: int64(375 + 8*at + rng.IntN(4)),
+			s := sample{At: time.Duration(at) * time.Second, Life: life, Steady: at%40 < 25,
+				Age: time.Duration(age) * time.Second, Started: int64(375 + 8*at + rng.IntN(4)),
 				// Memory grows as an agent warms up, and is collected; descriptors come and go.
 				RSS:     int64(30<<20 + min(age, 6)<<19 + rng.IntN(1<<20)),
 				Files:   int64(75 + rng.IntN(20)),
-				Threads: 10, Goroutines: int64(24 + 15*rng.IntN(2)), Watches: int64(420 + rng.IntN(12)), Entries: int64(880 + rng.IntN(20)),
+				Threads: 10, Goroutines: int64(24 + 15*rng.IntN(2)), Watches: int64(420 + rng.IntN(12)),
+				Entries: int64(880 + rng.IntN(20)),
 				Journal: int64((at*40%600)+150) << 10}
 			if !s.Steady { // new pods are not known
-				s.Files, s.Entries, s.Watches = s.Files+int64(8*(at%40-25)), s.Entries-int64(8*(at%40-25)), s.Watches+int64(2*(at%40-25))
+				s.Files, s.Entries, s.Watches = s.Files+int64(8*(at%40-25)), s.Entries-int64(
+					8*(at%40-25)), s.Watches+int64(2*(at%40-25))
 			}
 			change(&s, rng)
 			samples = append(samples, s)
@@ -107,7 +110,8 @@ func TestJudgeFillsUp(t *testing.T) {
 // TestJudgeUnclear: a soak that is too short, or too noisy for a leak to show, shows nothing.
 func TestJudgeUnclear(t *testing.T) {
 	samples, last := short(60, func(s *sample, rng *rand.Rand) { s.Files += int64(rng.IntN(100000)) })
-	if v := verdicts(judge(samples, 375, last)); v["descriptors within a life"] != unclear || v["descriptors across lives"] != unclear || v["goroutines within a life"] != flat {
+	if v := verdicts(judge(samples, 375, last)); v["descriptors within a life"] != unclear ||
+		v["descriptors across lives"] != unclear || v["goroutines within a life"] != flat {
 		t.Errorf("noise: %v", v)
 	}
 	for name, v := range verdicts(judge(samples[:12], 375, 1)) {
@@ -126,7 +130,8 @@ func TestJudgeYoung(t *testing.T) {
 	leak := func(s *sample, _ *rand.Rand) { s.RSS += 64 << 10 * s.Started }
 	for seconds, want := range map[int]verdict{60: young, 310: grows} {
 		for _, j := range judgeShort(seconds, leak) {
-			if j.Quantity == "memory" && j.Where == withinLife && (j.Verdict != want || j.met(false) != (want == young)) {
+			if j.Quantity == "memory" && j.Where == withinLife &&
+				(j.Verdict != want || j.met(false) != (want == young)) {
 				t.Errorf("%d s: %s, met %t; want %s", seconds, j.Verdict, j.met(false), want)
 			}
 		}
@@ -136,9 +141,11 @@ func TestJudgeYoung(t *testing.T) {
 func TestAged(t *testing.T) {
 	var samples []sample
 	for i := range 20 {
-		samples = append(samples, sample{Life: i / 10, Age: time.Duration(i%10) * time.Second, Steady: i != 15, Files: int64(i)})
+		samples = append(samples, sample{Life: i / 10, Age: time.Duration(i%10) * time.Second, Steady: i != 15,
+			Files: int64(i)})
 	}
-	for part, want := range map[float64]string{0: "[10 11 12 13 14 16 17 18 19]", 1.0 / 3: "[13 14 16 17 18 19]", 2.0 / 3: "[16 17 18 19]"} {
+	for part, want := range map[float64]string{0: "[10 11 12 13 14 16 17 18 19]", 1.0 / 3: "[13 14 16 17 18 19]",
+		2.0 / 3: "[16 17 18 19]"} {
 		var got []int64
 		for _, s := range aged(samples, 1, part) {
 			got = append(got, s.Files)

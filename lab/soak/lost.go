@@ -41,9 +41,11 @@ func lostLimits(s report.Status, owners []limited, before time.Time) map[string]
 		case !ok:
 			lost[o.group] = "the agent does not know it"
 		case c.Limit != o.quota:
-			lost[o.group] = fmt.Sprintf("the owner wrote %v, the agent takes %v for the limit (%s)", o.quota, c.Limit, c.Why)
+			lost[o.group] = fmt.Sprintf("the owner wrote %v, the agent takes %v for the limit (%s)", o.quota, c.Limit,
+				c.Why)
 		case !c.Quota.Changed && c.Quota.InForce != o.quota:
-			lost[o.group] = fmt.Sprintf("the owner wrote %v, in force is %v, which is not the agent's (%s)", o.quota, c.Quota.InForce, c.Quota.Problem)
+			lost[o.group] = fmt.Sprintf("the owner wrote %v, in force is %v, which is not the agent's (%s)", o.quota,
+				c.Quota.InForce, c.Quota.Problem)
 		}
 	}
 	return lost

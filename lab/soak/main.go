@@ -52,7 +52,8 @@ type settings struct {
 
 // usual are the settings without flags.
 func usual() *settings {
-	return &settings{span: time.Hour, containers: 250, kill: time.Minute, share: 0.25, churn: 5, flap: 47 * time.Second, every: 2 * time.Second, seed: 1}
+	return &settings{span: time.Hour, containers: 250, kill: time.Minute, share: 0.25, churn: 5, flap: 47 * time.Second,
+		every: 2 * time.Second, seed: 1}
 }
 
 func main() { frame.Main("soak", usual()) }
@@ -60,11 +61,15 @@ func main() { frame.Main("soak", usual()) }
 // Flags implements frame.Experiment.
 func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.span, "seconds", "seconds in all, without start and end")
-	set.IntVar(&s.containers, "containers", s.containers, "containers, two in a pod; one in ten does jobs that its limit is too small for")
+	set.IntVar(&s.containers, "containers", s.containers,
+		"containers, two in a pod; one in ten does jobs that its limit is too small for")
 	set.DurationVar(&s.kill, "kill", s.kill, "from the start of an agent to its kill -9")
-	set.Float64Var(&s.share, "last", s.share, "share of the time for the last agent, which is not killed: a leak shows only after an agent's first minutes")
-	set.Float64Var(&s.churn, "churn", s.churn, "jobs, resizes, restarts of containers and replacements of pods in a second")
-	set.DurationVar(&s.flap, "flap", s.flap, "from one failure of the API server to the next; each lasts a fourth of that")
+	set.Float64Var(&s.share, "last", s.share,
+		"share of the time for the last agent, which is not killed: a leak shows only after an agent's first minutes")
+	set.Float64Var(&s.churn, "churn", s.churn,
+		"jobs, resizes, restarts of containers and replacements of pods in a second")
+	set.DurationVar(&s.flap, "flap", s.flap,
+		"from one failure of the API server to the next; each lasts a fourth of that")
 	set.DurationVar(&s.every, "every", s.every, "between two samples")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the churn")
 }
@@ -80,6 +85,7 @@ func (s *settings) Check() (err error) {
 	case s.flap < 3*time.Second:
 		err = errors.New("-flap: must be 3s or more")
 	}
-	return cmp.Or(err, frame.Within("-seconds", s.span, 10*time.Second, 24*time.Hour), frame.Within("-containers", s.containers, 10, 2000),
+	return cmp.Or(err, frame.Within("-seconds", s.span, 10*time.Second, 24*time.Hour),
+		frame.Within("-containers", s.containers, 10, 2000),
 		frame.Within("-last", s.share, 0.1, 0.9), frame.Within("-every", s.every, 100*time.Millisecond, s.kill/4))
 }

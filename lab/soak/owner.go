@@ -80,7 +80,8 @@ func (o *owner) addPod(containers int, busy bool) error {
 	o.serial++
 	p := &pod{name: fmt.Sprintf("p%d", o.serial), uid: fmt.Sprintf("5041c000-0000-4000-8000-%012x", o.serial)}
 	for i := range containers {
-		p.containers = append(p.containers, &container{name: fmt.Sprintf("c%d", i), spec: o.anyLimit(0), busy: busy && i == 0})
+		p.containers = append(p.containers, &container{name: fmt.Sprintf("c%d", i), spec: o.anyLimit(0),
+			busy: busy && i == 0})
 	}
 	o.api.Put(p.listed())
 	var err error
@@ -139,7 +140,8 @@ func (c *container) program() *exec.Cmd {
 	if !c.busy {
 		return exec.Command("cat")
 	}
-	return exec.Command("/bin/sh", "-c", `read -r go; while read -r n; do i=0; while [ $i -lt $n ]; do i=$((i+1)); done; done`)
+	return exec.Command("/bin/sh", "-c",
+		`read -r go; while read -r n; do i=0; while [ $i -lt $n ]; do i=$((i+1)); done; done`)
 }
 
 // rounds of the shell's loop take about 20 ms of CPU time: ten times what most of the limits allow in a period.
@@ -219,7 +221,8 @@ func (o *owner) writePod(p *pod) error {
 func (o *owner) underWay() (list []string) {
 	for _, p := range o.pods {
 		if p.resizes() {
-			list = append(list, fmt.Sprintf("%s: the kernel refuses the owner's %v of pod %s for more than %v", p.group, p.limit().quota(), p.name, settlePatience))
+			list = append(list, fmt.Sprintf("%s: the kernel refuses the owner's %v of pod %s for more than %v", p.group,
+				p.limit().quota(), p.name, settlePatience))
 		}
 	}
 	return list

@@ -62,9 +62,11 @@ func (p *pod) resizes() bool {
 
 // listed is the pod as the API server has it. The annotation asks for all that the agent can do.
 func (p *pod) listed() kubeapi.Pod {
-	listed := kubeapi.Pod{Namespace: "soak", Name: p.name, UID: p.uid, Annotations: map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`}}
+	listed := kubeapi.Pod{Namespace: "soak", Name: p.name, UID: p.uid,
+		Annotations: map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`}}
 	for _, c := range p.containers {
-		listed.Containers = append(listed.Containers, kubeapi.Container{Name: c.name, ID: c.id, Limit: int(c.spec), Confirmed: int(c.confirmed)})
+		listed.Containers = append(listed.Containers,
+			kubeapi.Container{Name: c.name, ID: c.id, Limit: int(c.spec), Confirmed: int(c.confirmed)})
 	}
 	return listed
 }

@@ -62,16 +62,18 @@ func (r *result) latest(life int) string {
 		return "it has not learned of the pods"
 	}
 	s := r.Samples[len(r.Samples)-1]
-	return fmt.Sprintf("%.1f MiB, %d descriptors and %d of groups, %d goroutines, %d threads, %d watches, %d map entries, journal %d KiB",
+	return fmt.Sprintf("%.1f MiB, %d descriptors and %d of groups, %d goroutines, %d threads, %d watches, %d map "+
+		"entries, journal %d KiB",
 		float64(s.RSS)/(1<<20), s.Files, s.Open, s.Goroutines, s.Threads, s.Watches, s.Entries, s.Journal>>10)
 }
 
 // maxJournal bounds the journal: 4,096 records of some 200 bytes, and beside it, while it is written anew, one for each
-// entry: two of each group, and those of groups of whose end the agent has not learned (internal/journal, compactAbove).
+// entry: two of each group, and those of groups of whose end the agent has not learned (internal/journal,
+// compactAbove).
 const maxJournal = 3 << 19
 
-// maxMemory bounds the agent's memory. The chart limits it to 160Mi (deploy/helm/plimsoll/values.yaml), and a full node may
-// have more containers than these.
+// maxMemory bounds the agent's memory. The chart limits it to 160Mi (deploy/helm/plimsoll/values.yaml), and a full node
+// may have more containers than these.
 const maxMemory = 96 << 20
 
 // oftenIdle is the share of samples with an idle node from which raises are to be expected.
@@ -83,7 +85,8 @@ func (r *result) full() bool { return float64(r.IdleSamples) < oftenIdle*float64
 // Aims are that nothing grows or is lost, and that what shows it has happened.
 func (r *result) Aims() []experiment.Figure {
 	aim := func(name string, value, least, most float64) experiment.Figure {
-		return experiment.Figure{Name: name, Value: value, AtLeast: least, AtMost: most, None: least == 0 && most == 0, Measured: true}
+		return experiment.Figure{Name: name, Value: value, AtLeast: least, AtMost: most, None: least == 0 && most == 0,
+			Measured: true}
 	}
 	var grow int
 	for _, j := range r.Growth {
@@ -117,11 +120,18 @@ func (r *result) Aims() []experiment.Figure {
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	o := r.Owner
-	fmt.Fprintf(page, "%g s, %d containers in %d groups, cgroup %s, %d CPUs, seed %d\n", r.Seconds, r.Containers, r.Groups, r.Cgroup, r.CPUs, r.Seed)
-	fmt.Fprintf(page, "Owner: %d groups started, %d jobs, %d resizes (%d at a raise; %d writes were refused and tried again, for %.1f s at most), "+
-		"%d restarts of containers, %d pods replaced.\n", o.Started, o.Jobs, o.Resizes, o.AtRaise, o.Refused, o.Longest.Seconds(), o.Restarts, o.Replaced)
-	fmt.Fprintf(page, "Agents: %d killed, until the next one answered %.1f s (most: %.1f s); %d raises, %d refills. The API server failed %d times.\n",
-		r.Kills, experiment.MedianOf(r.Restarts, time.Duration.Seconds), longest(r.Restarts).Seconds(), r.Raises, r.Refills, r.Flaps)
+	fmt.Fprintf(page, "%g s, %d containers in %d groups, cgroup %s, %d CPUs, seed %d\n", r.Seconds, r.Containers,
+		r.Groups, r.Cgroup, r.CPUs, r.Seed)
+	fmt.Fprintf(page,
+		"Owner: %d groups started, %d jobs, %d resizes (%d at a raise; %d writes were refused and tried again, for "+
+			"%.1f s at most), "+
+			"%d restarts of containers, %d pods replaced.\n", o.Started, o.Jobs, o.Resizes, o.AtRaise, o.Refused,
+		o.Longest.Seconds(), o.Restarts, o.Replaced)
+	fmt.Fprintf(page,
+		"Agents: %d killed, until the next one answered %.1f s (most: %.1f s); %d raises, %d refills. The API "+
+			"server failed %d times.\n",
+		r.Kills, experiment.MedianOf(r.Restarts, time.Duration.Seconds), longest(r.Restarts).Seconds(), r.Raises,
+		r.Refills, r.Flaps)
 	if r.full() {
 		fmt.Fprintf(page, "The machine was full: in %d of %d samples the node was idle. So raises were not expected, "+
 			"and only descriptors and goroutines had to be clear.\n", r.IdleSamples, len(r.Samples))

@@ -18,16 +18,19 @@ func TestAims(t *testing.T) {
 	samples, last := short(310, func(*sample, *rand.Rand) {})
 	const grow = "quantities that grow, or of which that is unclear"
 	good := func() *result {
-		return &result{Groups: 375, Samples: samples, Flaps: 1, Kills: 11, Checks: 1, LeftByKill: 5, IdleSamples: 400, Owner: counts{AtRaise: 1}}
+		return &result{Groups: 375, Samples: samples, Flaps: 1, Kills: 11, Checks: 1, LeftByKill: 5, IdleSamples: 400,
+			Owner: counts{AtRaise: 1}}
 	}
 	for name, c := range map[string]struct {
 		change func(*result)
 		want   string // "" for none
 	}{
-		"all met":             {func(*result) {}, ""},
-		"a lost resize":       {func(r *result) { r.Lost = []string{"/a: the owner wrote 5ms"} }, "lost resizes"},
-		"after a stop":        {func(r *result) { r.AfterStop = []string{"/a: cpu.max"} }, "files that differ after a stop"},
-		"after a restore":     {func(r *result) { r.AfterRestore = []string{"/a: cpu.max"} }, "files that differ after kill -9 and restore"},
+		"all met":       {func(*result) {}, ""},
+		"a lost resize": {func(r *result) { r.Lost = []string{"/a: the owner wrote 5ms"} }, "lost resizes"},
+		"after a stop": {func(r *result) { r.AfterStop = []string{"/a: cpu.max"} },
+			"files that differ after a stop"},
+		"after a restore": {func(r *result) { r.AfterRestore = []string{"/a: cpu.max"} },
+			"files that differ after kill -9 and restore"},
 		"a map":               {func(r *result) { r.LeftMaps = 3 }, "eBPF maps that are left"},
 		"nothing to restore":  {func(r *result) { r.LeftByKill = 0 }, "files that differ after kill -9 alone"},
 		"no kill":             {func(r *result) { r.Kills = 0 }, "kills"},
@@ -99,17 +102,18 @@ func TestLostLimits(t *testing.T) {
 		settled time.Time
 		lost    bool
 	}{
-		"the owner's":                  {[]report.Container{is(wrote, wrote, false)}, long, false},
-		"a raise":                      {[]report.Container{is(wrote, 3*wrote, true)}, long, false},
-		"another limit":                {[]report.Container{is(2*wrote, 2*wrote, false)}, long, true},
-		"a raise from another limit":   {[]report.Container{is(2*wrote, 4*wrote, true)}, long, true},
-		"the old value, and nobody's":  {[]report.Container{is(wrote, 2*wrote, false)}, long, true},
-		"no limit":                     {[]report.Container{is(cpu.Unlimited, wrote, false)}, long, true},
-		"not known":                    {nil, long, true},
-		"not known yet":                {nil, now, false},
-		"another limit, a moment ago":  {[]report.Container{is(2*wrote, 2*wrote, false)}, now, false},
-		"another limit, under way":     {[]report.Container{is(2*wrote, 2*wrote, false)}, time.Time{}, false},
-		"another limit, just in time":  {[]report.Container{is(2*wrote, 2*wrote, false)}, now.Add(-patience).Add(1), false},
+		"the owner's":                 {[]report.Container{is(wrote, wrote, false)}, long, false},
+		"a raise":                     {[]report.Container{is(wrote, 3*wrote, true)}, long, false},
+		"another limit":               {[]report.Container{is(2*wrote, 2*wrote, false)}, long, true},
+		"a raise from another limit":  {[]report.Container{is(2*wrote, 4*wrote, true)}, long, true},
+		"the old value, and nobody's": {[]report.Container{is(wrote, 2*wrote, false)}, long, true},
+		"no limit":                    {[]report.Container{is(cpu.Unlimited, wrote, false)}, long, true},
+		"not known":                   {nil, long, true},
+		"not known yet":               {nil, now, false},
+		"another limit, a moment ago": {[]report.Container{is(2*wrote, 2*wrote, false)}, now, false},
+		"another limit, under way":    {[]report.Container{is(2*wrote, 2*wrote, false)}, time.Time{}, false},
+		"another limit, just in time": {[]report.Container{is(2*wrote, 2*wrote, false)}, now.Add(-patience).Add(1),
+			false},
 		"another limit, long in force": {[]report.Container{is(2*wrote, 2*wrote, false)}, now.Add(-patience), true},
 	} {
 		got := lostLimits(report.Status{Containers: c.status}, []limited{{group, wrote, c.settled}}, now.Add(-patience))
@@ -124,7 +128,8 @@ func TestLostLimits(t *testing.T) {
 func TestConfirmed(t *testing.T) {
 	var got []string
 	var suspects map[string]int
-	for _, lost := range []map[string]string{{"/a": "5 ms"}, {"/a": "6 ms", "/b": "7 ms"}, {"/a": "6 ms"}, {"/b": "7 ms"}, {}, {"/b": "7 ms"}} {
+	for _, lost := range []map[string]string{{"/a": "5 ms"}, {"/a": "6 ms", "/b": "7 ms"}, {"/a": "6 ms"},
+		{"/b": "7 ms"}, {}, {"/b": "7 ms"}} {
 		suspects = suspect(suspects, lost)
 		got = append(got, confirmed(suspects, lost)...)
 	}
@@ -154,7 +159,8 @@ func TestDiffer(t *testing.T) {
 func TestCountOverLives(t *testing.T) {
 	r := &result{}
 	at := func(life int, raises, refills int64, node string) {
-		r.count(life, report.Status{Writes: report.Writes{Decisions: map[string]int64{"raise": raises}}, Events: report.Events{Refills: refills}, Node: report.Node{State: node}})
+		r.count(life, report.Status{Writes: report.Writes{Decisions: map[string]int64{"raise": raises}},
+			Events: report.Events{Refills: refills}, Node: report.Node{State: node}})
 	}
 	at(0, 1, 10, "idle")
 	at(0, 2, 20, "overload")
@@ -175,7 +181,8 @@ func TestParse(t *testing.T) {
 	if err != nil || s.span != 3*time.Minute || s.last != 45*time.Second || s.containers != 250 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, args := range [][]string{{"-seconds", "5"}, {"-seconds", "1e9"}, {"-containers", "1"}, {"-kill", "1s"}, {"-last", "0"}, {"-last", "1"}, {"-churn", "0"},
+	for _, args := range [][]string{{"-seconds", "5"}, {"-seconds", "1e9"}, {"-containers", "1"}, {"-kill", "1s"},
+		{"-last", "0"}, {"-last", "1"}, {"-churn", "0"},
 		{"-churn", "1000"}, {"-flap", "1s"}, {"-every", "1ms"}, {"-every", "30s"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)

@@ -81,8 +81,8 @@ func holdsOf(pid int, root string) (h holds, err error) {
 	return h, nil
 }
 
-// presentFile names the file of a control group that a descriptor is of. It is none of a group that was removed, even if there is
-// another group of the same name now.
+// presentFile names the file of a control group that a descriptor is of. It is none of a group that was removed, even
+// if there is another group of the same name now.
 func presentFile(fd, root string) (name string, is bool) {
 	name, err := os.Readlink(fd)
 	if err != nil || !strings.HasPrefix(name, root+"/") {

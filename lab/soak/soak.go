@@ -63,7 +63,8 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	k.owner = &owner{groups: k.Bench.Groups, files: files{k.settings.Root, k.Tree()}, api: k.api, cpus: cpus, rng: rand.New(rand.NewPCG(k.seed, 0))}
+	k.owner = &owner{groups: k.Bench.Groups, files: files{k.settings.Root, k.Tree()}, api: k.api, cpus: cpus,
+		rng: rand.New(rand.NewPCG(k.seed, 0))}
 	k.Undo(k.owner.close)
 	k.Say("making %d containers", k.containers)
 	return k.owner.fill(ctx, k.containers)
@@ -100,7 +101,8 @@ func (k *soak) start() error {
 		return err
 	}
 	k.born = time.Now()
-	k.agent = k.Agent(experiment.Setup{Flags: []string{"--kube", "--kubeconfig", kubeconfig, "--node-name", node, "--nri-socket", ""}})
+	k.agent = k.Agent(experiment.Setup{Flags: []string{"--kube", "--kubeconfig", kubeconfig, "--node-name", node,
+		"--nri-socket", ""}})
 	// The pods ask for their policy. The guard must let quotas be raised on a machine that is used by half.
 	return k.agent.Configure("strategy: {policy: none, sharePoolThresholdPercent: 100}\n")
 }
@@ -164,7 +166,8 @@ func (k *soak) sample(ctx context.Context) error {
 		}
 		k.ready = time.Now()
 	}
-	x := sample{At: time.Since(k.began), Life: k.life, Age: time.Since(k.ready), Steady: k.answers(settling), Goroutines: int64(status.Self.Goroutines)}
+	x := sample{At: time.Since(k.began), Life: k.life, Age: time.Since(k.ready), Steady: k.answers(settling),
+		Goroutines: int64(status.Self.Goroutines)}
 	h, err := holdsOf(k.agent.Child().PID(), k.settings.Root)
 	if err != nil {
 		return errors.Join(k.agent.Child().Ended(), err)

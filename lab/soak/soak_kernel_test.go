@@ -11,7 +11,8 @@ import (
 	"plimsoll/lab/frame"
 )
 
-// TestFilesOfGroupsThatAreGone: the kernel names such a file as before, also when there is a new group of the same name.
+// TestFilesOfGroupsThatAreGone: the kernel names such a file as before,
+// also when there is a new group of the same name.
 func TestFilesOfGroupsThatAreGone(t *testing.T) {
 	parent := cgrouptest.New(t)
 	others := func(what string, open, more int64) {
@@ -45,7 +46,8 @@ func TestFilesOfGroupsThatAreGone(t *testing.T) {
 // behind, also when it is interrupted. It is too short to say what grows.
 func TestSoakOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, containers: 20, span: 12 * time.Second, kill: 3 * time.Second,
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, containers: 20,
+		span: 12 * time.Second, kill: 3 * time.Second,
 		last: 4 * time.Second, churn: 20, flap: 4 * time.Second,
 		every: 250 * time.Millisecond, seed: 1}
 	t.Setenv("TMPDIR", t.TempDir())
@@ -53,14 +55,17 @@ func TestSoakOnRealGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Kills < 2 || r.Flaps < 2 || r.Owner.Resizes == 0 || r.Owner.Restarts == 0 || r.Owner.Replaced == 0 || r.Owner.Jobs == 0 {
+	if r.Kills < 2 || r.Flaps < 2 || r.Owner.Resizes == 0 || r.Owner.Restarts == 0 || r.Owner.Replaced == 0 ||
+		r.Owner.Jobs == 0 {
 		t.Errorf("too little happened: %+v", r.Owner)
 	}
 	if len(r.Lost)+len(r.AfterStop)+len(r.AfterRestore)+r.LeftMaps > 0 || r.LeftByKill == 0 {
-		t.Errorf("lost %v, after the stop %v, after the kill %d, after the restore %v, %d maps", r.Lost, r.AfterStop, r.LeftByKill, r.AfterRestore, r.LeftMaps)
+		t.Errorf("lost %v, after the stop %v, after the kill %d, after the restore %v, %d maps", r.Lost, r.AfterStop,
+			r.LeftByKill, r.AfterRestore, r.LeftMaps)
 	}
 	for _, x := range r.Samples {
-		if x.RSS < 1<<20 || x.Files < 10 || x.Threads < 2 || x.Goroutines < 5 || x.Watches < int64(r.Groups) || x.Journal == 0 {
+		if x.RSS < 1<<20 || x.Files < 10 || x.Threads < 2 || x.Goroutines < 5 || x.Watches < int64(r.Groups) ||
+			x.Journal == 0 {
 			t.Fatalf("%+v, of %d groups", x, r.Groups)
 		}
 	}

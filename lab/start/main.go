@@ -68,10 +68,12 @@ func main() {
 func (s *settings) Flags(set *flag.FlagSet) {
 	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that the JVM is limited to")
 	set.Int64Var(&s.percent, "percent", s.percent, "startupBurstPercent: the cap of a period, in percent of the limit")
-	set.Int64Var(&s.threshold, "threshold", s.threshold, "sharePoolThresholdPercent: up to where the node's use may come")
+	set.Int64Var(&s.threshold, "threshold", s.threshold,
+		"sharePoolThresholdPercent: up to where the node's use may come")
 	set.IntVar(&s.rounds, "rounds", s.rounds, "starts in each mode")
 	set.BoolVar(&s.pod, "pod", false, "a pod with the same limit around each JVM, as Kubernetes has it")
-	set.StringVar(&s.flags, "java", "", "more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start uses fewer CPUs at once")
+	set.StringVar(&s.flags, "java", "",
+		"more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start uses fewer CPUs at once")
 }
 
 // Check implements frame.Experiment. With a limit above 1 a JVM sees more than one processor.
@@ -101,7 +103,8 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	b.startAgent(ctx)
 	once := func(round int, mode string) start { return b.start(ctx, mode, round) }
 	starts := frame.Turns(f, s.rounds, seed, modes[:], once, func(x start) string {
-		return fmt.Sprintf("%-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", x.Mode, x.Ready.Seconds(),
+		return fmt.Sprintf("%-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", x.Mode,
+			x.Ready.Seconds(),
 			x.Still.Seconds(), x.Others, x.Why)
 	})
 	return &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line,
@@ -111,10 +114,12 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 // startAgent starts an agent that manages the groups of mode auto alone.
 func (b *bench) startAgent(ctx context.Context) {
 	b.agent = b.Agent(experiment.Setup{})
-	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: %d}\noverrides:\n  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n",
+	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: %d}\noverrides:\n  - {cgroup: %q, "+
+		"policy: auto, startupBurstPercent: %d}\n",
 		b.threshold, b.Base()+"/"+auto+"-*", b.percent)
 	if b.pod {
-		text += fmt.Sprintf("  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n", b.Base()+"/"+auto+"-*/"+container, b.percent)
+		text += fmt.Sprintf("  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n",
+			b.Base()+"/"+auto+"-*/"+container, b.percent)
 	}
 	frame.Check(b.agent.Follow(ctx, text, func() error {
 		s, err := b.agent.Status(ctx)
@@ -142,8 +147,8 @@ func (o *begun) Write(p []byte) (int, error) {
 // container is the name of a group in a pod.
 const container = "container"
 
-// group makes a new one for a start, limited but in mode unlimited, and in a pod of the same limit if that is asked for. The
-// kernel is to tell of its throttles, and its pod's.
+// group makes a new one for a start, limited but in mode unlimited, and in a pod of the same limit if that is asked
+// for. The kernel is to tell of its throttles, and its pod's.
 func (b *bench) group(mode string, round int) (group string, inodes []uint64) {
 	names, add := []string{fmt.Sprintf("%s-%d", mode, round)}, b.Add
 	if b.pod {
@@ -175,7 +180,8 @@ func (b *bench) start(ctx context.Context, mode string, round int) start {
 	child := frame.Must(experiment.Launch(cmd, func(pid int) error { return b.Enter(group, pid) }))
 	frame.Check(errors.Join(child.Wait(ctx), child.Stop(0)))
 	took := time.Since(from)
-	x := start{Mode: mode, Ready: out.at.Sub(from), Saw: strings.TrimSpace(out.text.String()), Used: frame.Must(b.Used(group))}
+	x := start{Mode: mode, Ready: out.at.Sub(from), Saw: strings.TrimSpace(out.text.String()),
+		Used: frame.Must(b.Used(group))}
 	x.Others = max(0, (frame.Must(b.host.Busy())-busy-x.Used).Seconds()/took.Seconds())
 	for _, inode := range inodes { // where a pod and its container are throttled at once, both count
 		t, _ := b.probe.Totals(inode) // it is watched
@@ -187,7 +193,8 @@ func (b *bench) start(ctx context.Context, mode string, round int) start {
 		if err != nil {
 			frame.Check(fmt.Errorf("the agent does not know the group: %w", err))
 		}
-		x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why = c.Totals.Refills, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
+		x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why =
+			c.Totals.Refills, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
 	}
 	return x
 }
@@ -247,16 +254,20 @@ func still(x start) float64 { return x.Still.Seconds() / x.Ready.Seconds() }
 func (r *result) Aims() []experiment.Figure {
 	best := r.median(unlimited, ready)
 	over := func(mode string, atMost float64) experiment.Figure {
-		return experiment.Figure{Name: "time until ready, " + mode + " / unlimited", Value: r.median(mode, ready) / best, AtMost: atMost, Measured: best > 0}
+		return experiment.Figure{Name: "time until ready, " + mode + " / unlimited",
+			Value: r.median(mode, ready) / best, AtMost: atMost, Measured: best > 0}
 	}
 	return []experiment.Figure{over(none, 0), over(auto, aimReady),
 		{Name: "part of that time for which it was throttled, none", Value: r.median(none, still), Measured: best > 0},
-		{Name: "part of that time for which it was throttled, auto", Value: r.median(auto, still), AtMost: aimStill, Measured: best > 0}}
+		{Name: "part of that time for which it was throttled, auto", Value: r.median(auto, still), AtMost: aimStill,
+			Measured: best > 0}}
 }
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than %.2f CPUs (%d %%). Cgroup %s.\n\n",
+	fmt.Fprintf(page,
+		"A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than "+
+			"%.2f CPUs (%d %%). Cgroup %s.\n\n",
 		r.Limit, r.with(), r.Percent, r.Line, r.Threshold, r.Cgroup)
 	r.table(page)
 	frame.WriteAims(page, r.conclude(), r.Aims())
@@ -279,16 +290,20 @@ func (r *result) table(page *bytes.Buffer) {
 			m.Still.Seconds(), m.AtCapTime.Seconds(), m.Refills, m.Others)
 	}
 	t.Write(page)
-	fmt.Fprintln(page, "Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle events. At the cap: that of throttles\n"+
-		"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
+	fmt.Fprintln(page,
+		"Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle "+
+			"events. At the cap: that of throttles\n"+
+			"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
 }
 
 // conclude says what has to be known beside the figures.
 func (r *result) conclude() []string {
-	say := []string{r.sight(), fmt.Sprintf("Unlimited it used %.2f CPUs on average; the agent hands out nothing more when the node uses %.2f.",
-		r.median(unlimited, func(x start) float64 { return x.Used.Seconds() / x.Ready.Seconds() }), r.Line)}
+	say := []string{r.sight(),
+		fmt.Sprintf("Unlimited it used %.2f CPUs on average; the agent hands out nothing more when the node uses %.2f.",
+			r.median(unlimited, func(x start) float64 { return x.Used.Seconds() / x.Ready.Seconds() }), r.Line)}
 	if others := r.median(auto, func(x start) float64 { return x.Others }); others > disturbed {
-		say = append(say, fmt.Sprintf("Careful: others used %.2f CPUs meanwhile: try again on a quiet machine.", others))
+		say = append(say, fmt.Sprintf("Careful: others used %.2f CPUs meanwhile: try again on a quiet machine.",
+			others))
 	}
 	return say
 }

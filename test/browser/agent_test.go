@@ -48,7 +48,8 @@ func newProgram(t *testing.T) *program {
 // policy writes the configuration: groups below a path have it. A policy may have fields behind it.
 func (p *program) policy(name, below string) {
 	p.t.Helper()
-	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n  - {cgroup: %q, policy: %s}\n", below+"/*", name)
+	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n  - {cgroup: %q, "+
+		"policy: %s}\n", below+"/*", name)
 	next := p.config + ".new"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
@@ -73,7 +74,8 @@ func (d *daemon) end() {
 // start waits for an address in what the program says.
 func (p *program) start(args ...string) (*daemon, string) {
 	p.t.Helper()
-	d := &daemon{cmd: exec.Command(p.binary, append(args, "--state-dir", p.state, "--cgroup-root", cgrouptest.Root(), "--listen", "127.0.0.1:0")...)}
+	d := &daemon{cmd: exec.Command(p.binary, append(args, "--state-dir", p.state, "--cgroup-root", cgrouptest.Root(),
+		"--listen", "127.0.0.1:0")...)}
 	d.cmd.Stderr = &d.log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := d.cmd.Start(); err != nil {
@@ -90,13 +92,14 @@ func (p *program) start(args ...string) (*daemon, string) {
 	return nil, ""
 }
 
-// TestAgent: a real agent, a real throttled group, and what a person sees of both: before a policy, as the file changes,
-// after it, in the file that is shared, and without the agent.
+// TestAgent: a real agent, a real throttled group, and what a person sees of both: before a policy, as the file
+// changes, after it, in the file that is shared, and without the agent.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	parent := cgrouptest.New(t)
 	groups := map[string]*cgrouptest.Group{}
-	for name, script := range map[string]string{"web": "while :; do :; done", "mail": gentle, "cron": "exec sleep 600", hostile: "exec sleep 600"} {
+	for name, script := range map[string]string{"web": "while :; do :; done", "mail": gentle, "cron": "exec sleep 600",
+		hostile: "exec sleep 600"} {
 		g := parent.Child(name)
 		g.Limit(20 * time.Millisecond)
 		g.Prevail()
@@ -117,8 +120,10 @@ func TestAgent(t *testing.T) {
 	p := open(t, chromium(t), url, size(1280, 900), media("prefers-color-scheme", "light"))
 	p.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
 	p.loaded()
-	lost := `Number(document.querySelector('.inside .line .name[title$="` + web.Path + `"]')?.parentElement.querySelector('.lost').textContent.replace(',', '')) > 100`
-	t.Logf("the throttled group is in the table, with the time that it lost, after %v", p.until(30*time.Second, lost).Round(10*time.Millisecond))
+	lost := `Number(document.querySelector('.inside .line .name[title$="` + web.Path +
+		`"]')?.parentElement.querySelector('.lost').textContent.replace(',', '')) > 100`
+	t.Logf("the throttled group is in the table, with the time that it lost, after %v",
+		p.until(30*time.Second, lost).Round(10*time.Millisecond))
 	p.until(5*time.Second, `document.body.innerText.includes('`+hostile+`')`)
 	if ask[int](p, `document.querySelectorAll('img').length`) != 0 {
 		t.Error("the name of a group became an element")
@@ -135,10 +140,13 @@ func TestAgent(t *testing.T) {
 	}
 	p.until(40*time.Second, recent+` > 60`) // something to look back on
 	prog.policy("auto", parent.Path)
-	t.Logf("the page shows the new policy after %v", p.until(10*time.Second, `document.querySelector('.where').textContent.includes('policy auto')`).Round(10*time.Millisecond))
+	t.Logf("the page shows the new policy after %v",
+		p.until(10*time.Second,
+			`document.querySelector('.where').textContent.includes('policy auto')`).Round(10*time.Millisecond))
 	time.Sleep(recently) // until none of what is recent is older than the policy
 	fell := p.until(20*time.Second, recent+` * 4 < `+before)
-	t.Logf("the time lost in the last %v fell below a quarter of that in the %v before, after %v", recently, recently, (fell + recently).Round(10*time.Millisecond))
+	t.Logf("the time lost in the last %v fell below a quarter of that in the %v before, after %v", recently, recently,
+		(fell + recently).Round(10*time.Millisecond))
 	pictures(p, url, web.Path)
 
 	file := share(t, p, url)
@@ -146,7 +154,8 @@ func TestAgent(t *testing.T) {
 	fromFile(t, prog, file, web.Path)
 }
 
-// recently is the right quarter of a strip of 30 s, and recent what was lost in it; before is of the quarter before that one.
+// recently is the right quarter of a strip of 30 s, and recent what was lost in it;
+// before is of the quarter before that one.
 const recently = 7500 * time.Millisecond
 
 // red counts the pixels of a plot that have the colour of a throttle.
@@ -165,8 +174,8 @@ func reds(plot int, from, to float64) string {
 	})()`, plot, from, to, from)
 }
 
-// spurts has a process use 30 ms of CPU time three times a second: less than its limit on average, and more in a moment. A
-// burst as large as the limit is enough for it.
+// spurts has a process use 30 ms of CPU time three times a second: less than its limit on average, and more in a
+// moment. A burst as large as the limit is enough for it.
 func spurts(ctx context.Context, g *cgrouptest.Group, p *cgrouptest.Process) {
 	used := func() time.Duration {
 		u, _ := g.Tree().Usage(g.Path) // the group ends with the test
@@ -186,7 +195,8 @@ func spurts(ctx context.Context, g *cgrouptest.Group, p *cgrouptest.Process) {
 // headers: the page comes with the policy that the tests against the fake use, and only to those who take HTML.
 func headers(t *testing.T, url string) {
 	t.Helper()
-	for accept, want := range map[string]string{"text/html": page.Policy, "*/*": "default-src 'none'; frame-ancestors 'none'"} {
+	for accept, want := range map[string]string{"text/html": page.Policy,
+		"*/*": "default-src 'none'; frame-ancestors 'none'"} {
 		r, err := http.NewRequest(http.MethodGet, url+"/", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -213,13 +223,18 @@ func pictures(p *tab, url, group string) {
 		name, scheme  string
 		width, height int64
 		container     bool
-	}{{"container", "light", 1280, 900, true}, {"container-dark", "dark", 1280, 900, true}, {"narrow", "light", 360, 780, false}, {"light", "light", 1280, 900, false}, {"dark", "dark", 1280, 900, false}} {
+	}{{"container", "light", 1280, 900, true}, {"container-dark", "dark", 1280, 900, true},
+		{"narrow", "light", 360, 780, false}, {"light", "light", 1280, 900, false}, {"dark", "dark", 1280, 900,
+			false}} {
 		p.do(size(look.width, look.height), media("prefers-color-scheme", look.scheme))
-		ask[bool](p, fmt.Sprintf(`(location.hash = %v ? '#/c/' + encodeURIComponent('%s') : '#/', true)`, look.container, group))
+		ask[bool](p, fmt.Sprintf(`(location.hash = %v ? '#/c/' + encodeURIComponent('%s') : '#/', true)`,
+			look.container, group))
 		if look.container {
-			p.until(10*time.Second, `document.querySelectorAll('.plots canvas').length === 3 && !document.querySelector('.three').hidden`)
+			p.until(10*time.Second,
+				`document.querySelectorAll('.plots canvas').length === 3 && !document.querySelector('.three').hidden`)
 		} else {
-			p.until(10*time.Second, `!document.querySelector('.container') && document.querySelector('.inside .line:not([hidden])')`)
+			p.until(10*time.Second,
+				`!document.querySelector('.container') && document.querySelector('.inside .line:not([hidden])')`)
 		}
 		ask[bool](p, `(document.activeElement.blur(), true)`)
 		p.picture(look.name, true)
@@ -236,7 +251,8 @@ func share(t *testing.T, p *tab, url string) string {
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Disposition"), "attachment;") {
+	if err != nil || answer.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(answer.Header.Get("Content-Disposition"), "attachment;") {
 		t.Fatalf("the file: %s, %v, %v", answer.Status, answer.Header, err)
 	}
 	file := filepath.Join(t.TempDir(), "node.json.gz")

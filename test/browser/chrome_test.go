@@ -40,10 +40,13 @@ func chromium(t *testing.T) context.Context {
 	if err != nil {
 		t.Fatal("no chromium; hint: bash test/tiers.sh browser installs it")
 	}
-	options := append([]chromedp.ExecAllocatorOption{}, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+	options := append([]chromedp.ExecAllocatorOption{}, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.ExecPath(binary), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.Flag("hide-scrollbars", false), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("js-flags", "--expose-gc"))
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("hide-scrollbars", false), chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.Flag("js-flags", "--expose-gc"))
 	allocated, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocated)
@@ -82,7 +85,8 @@ func open(t *testing.T, browser context.Context, url string, before ...chromedp.
 
 // hear keeps what the page, or the browser for it, complains of: errors, exceptions, refusals of the policy.
 func (p *tab) hear(m chromedp.ConsoleMessage) {
-	if slices.Contains([]chromedp.ConsoleType{chromedp.ConsoleLog, chromedp.ConsoleDebug, chromedp.ConsoleInfo}, m.Type) {
+	if slices.Contains([]chromedp.ConsoleType{chromedp.ConsoleLog, chromedp.ConsoleDebug, chromedp.ConsoleInfo},
+		m.Type) {
 		return
 	}
 	p.mu.Lock()
@@ -140,7 +144,8 @@ func (p *tab) until(within time.Duration, expression string) time.Duration {
 	begin := time.Now()
 	for !ask[bool](p, "Boolean("+expression+")") {
 		if time.Since(begin) > within {
-			p.t.Fatalf("not within %v: %s\nthe page says: %.2000s", within, expression, ask[string](p, "document.body.innerText"))
+			p.t.Fatalf("not within %v: %s\nthe page says: %.2000s", within, expression,
+				ask[string](p, "document.body.innerText"))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -164,15 +169,18 @@ func size(width, height int64) chromedp.Action[chromedp.Void] {
 // media sets features of the device, such as the colour scheme.
 func media(name, value string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
 		return err
 	})
 }
 
-// press is a key as a keyboard sends it: what the page prevents is not typed. (chromedp.KeyEvent types it all the same.)
+// press is a key as a keyboard sends it: what the page prevents is not typed.
+// (chromedp.KeyEvent types it all the same.)
 func press(key string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		for _, event := range []input.DispatchKeyEventParams{{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key}, {Type: input.DispatchKeyEventTypeKeyUp, Key: key}} {
+		for _, event := range []input.DispatchKeyEventParams{{Type: input.DispatchKeyEventTypeKeyDown, Key: key,
+			Text: key}, {Type: input.DispatchKeyEventTypeKeyUp, Key: key}} {
 			if _, err := chromedp.Call(ctx, input.DispatchKeyEvent, event); err != nil {
 				return err
 			}
@@ -208,13 +216,14 @@ func (p *tab) picture(name string, whole bool) {
 // stillWithin is how long a page may take until it stands still between two seconds' figures, on a busy machine.
 const stillWithin = 20 * time.Second
 
-// still takes a picture of a page that stands still: two in a row are equal. The page draws each chart in a frame of its
-// own, when new figures come and when the browser makes room for the whole page.
+// still takes a picture of a page that stands still: two in a row are equal. The page draws each chart in a frame of
+// its own, when new figures come and when the browser makes room for the whole page.
 func (p *tab) still(shot chromedp.Action[[]byte]) (data []byte) {
 	p.t.Helper()
 	for begin := time.Now(); time.Since(begin) < stillWithin; {
 		_ = `import(`
-		ask[bool](p, `import('/assets/frames.js').then((m) => new Promise((done) => m.frame(() => done(true))))`) // what waits is drawn
+		// what waits is drawn
+		ask[bool](p, `import('/assets/frames.js').then((m) => new Promise((done) => m.frame(() => done(true))))`)
 		last := data
 		var err error
 		if data, err = chromedp.Run(p.Context, shot); err != nil {

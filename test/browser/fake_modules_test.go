@@ -19,7 +19,8 @@ const table = `const rows = [
 ].map((r) => ({ runtime: 'docker', policy: 'auto', cause: '', ...r }));
 const pick = (...how) => m.pick(rows, ...how).map((r) => r.name).join(''); `
 
-// strip shows four minutes, so that two periods are drawn as one. Its group sleeps in the fourth period, and from the fifth on.
+// strip shows four minutes, so that two periods are drawn as one. Its group sleeps in the fourth period,
+// and from the fifth on.
 const strip = `const s = Object.assign(new m.Strip(), { zoom: [0, 24e4],
 	data: { length: 1e8, time: [100, 200, 300, 400, 500, 600], used: [1, 3, 2, null, null, null],
 		quota: [5, 6, 5, null, null, null], tokens: [3, 4, 7, null, null, null], lost: [10, 0, 5, null, null, null],
@@ -34,34 +35,76 @@ func modules(t *testing.T, browser context.Context) {
 	f := newFake(t, newNode(1))
 	p := open(t, browser, f.URL)
 	for _, c := range []struct{ module, body, want string }{
-		{"format", "return [m.cpus(0), m.cpus(null), m.cpus(128), m.ms(0), m.ms(null), m.ms(1.5e6), m.ms(61e9), m.count(null)]", `["0.00","–","128.0","0","–","1.5","61,000","–"]`},
-		{"format", "return [0, 4200, 42e3, 2.5e6, 2.5e9, 25e9, 300e9, 9000e9, null].map(m.span)", `["0 s","4.2 µs","42 µs","2.5 ms","2.50 s","25.0 s","5.0 min","2.5 h","–"]`},
-		{"format", "return [0, 0.00042, 0.000001, 0.004, 0.04, 0.5, null, NaN].map(m.percent)", `["0 %","0.042 %","< 0.001 %","0.40 %","4.0 %","50 %","–","–"]`},
+		{"format",
+			"return [m.cpus(0), m.cpus(null), m.cpus(128), m.ms(0), m.ms(null), m.ms(1.5e6), m.ms(61e9), m.count(null)]", `["0.00","–","128.0","0","–","1.5","61,000","–"]`},
+		{"format", "return [0, 4200, 42e3, 2.5e6, 2.5e9, 25e9, 300e9, 9000e9, null].map(m.span)",
+			`["0 s","4.2 µs","42 µs","2.5 ms","2.50 s","25.0 s","5.0 min","2.5 h","–"]`},
+		{"format", "return [0, 0.00042, 0.000001, 0.004, 0.04, 0.5, null, NaN].map(m.percent)",
+			`["0 %","0.042 %","< 0.001 %","0.40 %","4.0 %","50 %","–","–"]`},
 		{"format", "return [m.share(5e7, 1e8), m.share(null, 1e8), m.share(5e7, 0)]", `[0.5,null,null]`},
-		{"format", "return ['own-limit', 'pod-limit', 'at-cap', 'load-line', 'extra-cores', 'budget', 'guard', 'refused', 'paused', 'held', 'policy-none', 'refills-off', 'a-new-word', ''].map(m.cause)",
+		{"format",
+			"return ['own-limit', 'pod-limit', 'at-cap', 'load-line', 'extra-cores', 'budget', 'guard', 'refused', " +
+				"'paused', 'held', 'policy-none', 'refills-off', 'a-new-word', ''].map(m.cause)",
 			`["own limit","pod's limit","at its cap","cut by load line","extra cores used","budget spent","node is full","write refused","paused","agent held","policy none","refills off","a new word",""]`},
-		{"store", "const s = m.empty(); m.apply(s, 'change', { rows: [{ id: 'a' }] }); const before = s.order.length; m.apply(s, 'view', { rows: [{ id: 'a', n: 1 }, { id: 'b' }] });" +
-			"m.apply(s, 'change', { rows: [{ id: 'a', n: 2 }, { id: 'c' }], gone: ['b'] }); return [before, s.order.map((r) => r.id + r.n)]", `[0,["a2","cundefined"]]`},
-		{"store", period + "append(1000); append(1000); append(1100); append(1500); return [s.time, s.used, s.quota, s.tokens, s.lost, s.throttles, s.refills]",
+		{"store",
+			"const s = m.empty(); m.apply(s, 'change', { rows: [{ id: 'a' }] }); const before = s.order.length; " +
+				"m.apply(s, 'view', { rows: [{ id: 'a', n: 1 }, { id: 'b' }] });" +
+				"m.apply(s, 'change', { rows: [{ id: 'a', n: 2 }, { id: 'c' }], gone: ['b'] }); return [before, " +
+				"s.order.map((r) => r.id + r.n)]", `[0,["a2","cundefined"]]`},
+		{"store",
+			period +
+				"append(1000); append(1000); append(1100); append(1500); return [s.time, s.used, s.quota, s.tokens, " +
+				"s.lost, s.throttles, s.refills]",
 			`[[1000,1100,1200,1500],[0.5,0.5,null,0.5],[null,null,null,null],[null,null,null,null],[2.5,2.5,null,2.5],[1,1,0,1],[3,3,0,3]]`},
-		{"store", period + "append(1000); append(1000 + 14 * 60e3); const long = s.time.length; append(1000 + 16 * 60e3); return [long, s.time[0] / 60e3 > 13, s.used.length === s.time.length]", `[3,true,true]`},
-		{"store", table + "return ['worst', 'name', 'limit', 'used', 'peak', 'gauge', 'lost', 'quota', 'burst', 'why'].map((c) => pick('', c, false))",
+		{"store",
+			period +
+				"append(1000); append(1000 + 14 * 60e3); const long = s.time.length; append(1000 + 16 * 60e3); " +
+				"return [long, s.time[0] / 60e3 > 13, s.used.length === s.time.length]", `[3,true,true]`},
+		{"store",
+			table +
+				"return ['worst', 'name', 'limit', 'used', 'peak', 'gauge', 'lost', 'quota', 'burst', " +
+				"'why'].map((c) => pick('', c, false))",
 			`["cBead","Bacde","aedcB","aedcB","caedB","cdeaB","cBaed","caedB","Bdcae","adceB"]`},
-		{"store", table + "return ['worst', 'name', 'lost'].map((c) => pick('', c, true))", `["daeBc","edcaB","Baecd"]`},
-		{"store", table + "return ['REFUSED', ' spare', 'b SHOP', 'shop refused', 'docker'].map((words) => pick(words, 'name', false))", `["c","a","B","","Bacde"]`},
-		{"strip", strip + "return s.columns()", `[[[200,400,600],[3,2,null],[6,5,null]],[[200,400,600],[3,7,null]],[[200,400,600],[10,5,null]]]`},
-		{"strip", strip + "const zoomed = s.range(); s.zoom = null; s.span = 120; return [zoomed, s.range(), s.find(200), s.find(201)]", `[[0,240000],[180000,300000],1,2]`},
-		{"strip", strip + "s.show(s.data, { limit_ns: 5e7, period_ns: 1e8 }); s.read(); const last = said(); s.time = 300; s.read(); s.destroy(); return [last, said()]",
+		{"store", table + "return ['worst', 'name', 'lost'].map((c) => pick('', c, true))",
+			`["daeBc","edcaB","Baecd"]`},
+		{"store",
+			table +
+				"return ['REFUSED', ' spare', 'b SHOP', 'shop refused', 'docker'].map((words) => pick(words, " +
+				"'name', false))", `["c","a","B","","Bacde"]`},
+		{"strip", strip + "return s.columns()",
+			`[[[200,400,600],[3,2,null],[6,5,null]],[[200,400,600],[3,7,null]],[[200,400,600],[10,5,null]]]`},
+		{"strip",
+			strip +
+				"const zoomed = s.range(); s.zoom = null; s.span = 120; return [zoomed, s.range(), s.find(200), " +
+				"s.find(201)]", `[[0,240000],[180000,300000],1,2]`},
+		{"strip",
+			strip +
+				"s.show(s.data, { limit_ns: 5e7, period_ns: 1e8 }); s.read(); const last = said(); s.time = 300; " +
+				"s.read(); s.destroy(); return [last, said()]",
 			`["idle,–,0.50 CPUs,–,–,0 ×,0 ×","2.00 CPUs,5.00 CPUs,0.50 CPUs,7.0 ms,5.0 ms,0 ×,2 ×"]`},
-		{"strip", strip + "const key = (key) => { s.key({ key, preventDefault() {} }); return s.index; }; return ['ArrowLeft', 'ArrowLeft', 'ArrowRight', 'Home', 'End'].map(key)", `[4,3,4,0,5]`},
-		{"strip", strip + "const log = [], no = () => {}, ctx = { save: no, restore: no, fillText(text) { log.push(text, this.fillStyle); }, fillRect(x) { log.push(x); } }; s.limit = null; s.colours = { bad: 'bad', good: 'good' };" +
-			"s.marks({ ctx, bbox: { left: 0, top: 50, width: 600 }, valToPos: (time) => time * devicePixelRatio }); return log.map((x) => x > 0 ? x < 200 ? 2 : 3 : x)", `["throttled","bad",2,"refilled","good",3]`},
-		{"live", "const waits = [], real = [EventSource, setTimeout]; window.EventSource = class { addEventListener() {} close() {} }; window.setTimeout = (again, ms) => { waits.push(ms); again(); };" +
-			"const live = new m.Live({ condition() {} }); live.show(null); for (let n = 0; n < 6; n++) live.source.onerror(); live.close(); [window.EventSource, window.setTimeout] = real; return waits",
+		{"strip",
+			strip +
+				"const key = (key) => { s.key({ key, preventDefault() {} }); return s.index; }; return " +
+				"['ArrowLeft', 'ArrowLeft', 'ArrowRight', 'Home', 'End'].map(key)", `[4,3,4,0,5]`},
+		{"strip",
+			strip +
+				"const log = [], no = () => {}, ctx = { save: no, restore: no, fillText(text) { log.push(text, " +
+				"this.fillStyle); }, fillRect(x) { log.push(x); } }; s.limit = null; s.colours = { bad: 'bad', " +
+				"good: 'good' };" +
+				"s.marks({ ctx, bbox: { left: 0, top: 50, width: 600 }, valToPos: (time) => time * " +
+				"devicePixelRatio }); " +
+				"return log.map((x) => x > 0 ? x < 200 ? 2 : 3 : x)", `["throttled","bad",2,"refilled","good",3]`},
+		{"live",
+			"const waits = [], real = [EventSource, setTimeout]; window.EventSource = class { addEventListener() {} " +
+				"close() {} }; window.setTimeout = (again, ms) => { waits.push(ms); again(); };" +
+				"const live = new m.Live({ condition() {} }); live.show(null); for (let n = 0; n < 6; n++) " +
+				"live.source.onerror(); live.close(); [window.EventSource, window.setTimeout] = real; return waits",
 			`[500,1000,2000,4000,8000,8000]`},
 		{"colocation", "return [m.cpuset('0-3,7, 9'), m.cpuset('x'), m.cpuset(null)]", `[[0,1,2,3,7,9],[],[]]`},
 	} {
-		got := ask[string](p, `import('/assets/`+c.module+`.js').then((m) => { `+c.body+`; }).then((value) => `+plain("JSON.stringify(value)")+`)`)
+		got := ask[string](p,
+			`import('/assets/`+c.module+`.js').then((m) => { `+c.body+`; }).then((value) => `+plain(
+				"JSON.stringify(value)")+`)`)
 		if got != c.want {
 			t.Errorf("%s: %s:\n got %s\nwant %s", c.module, c.body, got, c.want)
 		}

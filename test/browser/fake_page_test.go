@@ -21,9 +21,12 @@ func TestFake(t *testing.T) {
 		name string
 		test func(*testing.T, context.Context)
 	}{
-		{"NotMeasured", notMeasured}, {"HostileNames", hostileNames}, {"Find", find}, {"Keyboard", keyboard}, {"BackButton", backButton},
-		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow}, {"Strip", theStrip}, {"Modules", modules},
-		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses}, {"Shortfall", theShortfall},
+		{"NotMeasured", notMeasured}, {"HostileNames", hostileNames}, {"Find", find}, {"Keyboard", keyboard},
+		{"BackButton", backButton},
+		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow},
+		{"Strip", theStrip}, {"Modules", modules},
+		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses},
+		{"Shortfall", theShortfall},
 		{"Rows", rows}, {"Container", figuresOf}, {"Node", theNode}, {"CPUs", theCPUs},
 		{"Still", stands},
 	} {
@@ -45,7 +48,8 @@ func notMeasured(t *testing.T, browser context.Context) {
 	n.turn = nil
 	zero, none, nothing := 0.0, int64(0), time.Duration(0)
 	n.rows[0].Name, n.rows[1].Name = "known", "unknown"
-	n.rows[0].Used, n.rows[0].Peak, n.rows[0].Lost, n.rows[0].Throttled, n.rows[0].Refills, n.rows[0].Tokens = &zero, &zero, &nothing, &none, &none, &nothing
+	n.rows[0].Used, n.rows[0].Peak, n.rows[0].Lost, n.rows[0].Throttled, n.rows[0].Refills, n.rows[0].Tokens =
+		&zero, &zero, &nothing, &none, &none, &nothing
 	n.rows[1].Limit, n.rows[1].Quota, n.rows[1].QuotaAsked = nil, nil, nil
 	f := newFake(t, n)
 	p := open(t, browser, f.URL)
@@ -57,7 +61,8 @@ func notMeasured(t *testing.T, browser context.Context) {
 		})()`)
 	}
 	known, unknown := row("known"), row("unknown")
-	for key, want := range map[string]string{"limit": "0.50|", "used": "0.00|", "peak": "0.00|", "lost": "0|", "throttled": "0|", "refills": "0|", "tokens": "0|", "quota": "0.50|"} {
+	for key, want := range map[string]string{"limit": "0.50|", "used": "0.00|", "peak": "0.00|", "lost": "0|",
+		"throttled": "0|", "refills": "0|", "tokens": "0|", "quota": "0.50|"} {
 		if known[key] != want {
 			t.Errorf("%s of a container that did nothing: %q, want %q", key, known[key], want)
 		}
@@ -94,7 +99,8 @@ func hostileNames(t *testing.T, browser context.Context) {
 	if got := ask[string](p, `document.querySelector('.where code').textContent`); got != n.rows[0].ID {
 		t.Errorf("the group is shown as %q", got)
 	}
-	if got := ask[string](p, `import('/assets/container.js').then((m) => m.quote("-o$(id)'; x"))`); got != `-- '-o$(id)'\''; x'` {
+	if got := ask[string](p,
+		`import('/assets/container.js').then((m) => m.quote("-o$(id)'; x"))`); got != `-- '-o$(id)'\''; x'` {
 		t.Errorf("a name as an argument of a shell: %s", got)
 	}
 }
@@ -109,7 +115,8 @@ func find(t *testing.T, browser context.Context) {
 	if got := ask[int](p, `document.querySelectorAll('.inside .line').length`); got > 45 {
 		t.Errorf("%d lines for those in sight", got)
 	}
-	if got := ask[string](p, `document.querySelector('.scroller').ariaRowCount ?? document.querySelector('.scroller').getAttribute('aria-rowcount')`); got != "1001" {
+	if got := ask[string](p,
+		`document.querySelector('.scroller').ariaRowCount ?? document.querySelector('.scroller').getAttribute('aria-rowcount')`); got != "1001" {
 		t.Errorf("a reader is told of %s rows", got)
 	}
 	p.do(press("/"), chromedp.KeyEvent("needle 0777"))
@@ -128,7 +135,8 @@ func find(t *testing.T, browser context.Context) {
 	if got := ask[string](p, `document.querySelector('.heads .used').getAttribute('aria-sort')`); got != "ascending" {
 		t.Errorf("aria-sort is %s", got)
 	}
-	p.until(time.Second, `(document.querySelector('.scroller').scrollTop = 1e9, document.querySelector('.scroller').dispatchEvent(new Event('scroll')), true)`)
+	p.until(time.Second,
+		`(document.querySelector('.scroller').scrollTop = 1e9, document.querySelector('.scroller').dispatchEvent(new Event('scroll')), true)`)
 	p.until(5*time.Second, `document.querySelector('.inside .line[aria-rowindex="1001"]:not([hidden])')`)
 }
 
@@ -144,13 +152,15 @@ func keyboard(t *testing.T, browser context.Context) {
 		}
 		p.do(chromedp.KeyEvent(kb.Tab))
 	}
-	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowUp))
+	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.End),
+		chromedp.KeyEvent(kb.ArrowUp))
 	p.until(2*time.Second, `document.activeElement.getAttribute('aria-rowindex') === '200'`)
 	id := ask[string](p, `document.activeElement.querySelector('.name').title.split('\n').pop()`)
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(5*time.Second, `document.querySelector('.where code')?.textContent === '`+id+`'`)
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.until(5*time.Second, `document.activeElement.matches('.inside .line') && document.activeElement.querySelector('.name').title.endsWith('`+id+`')`)
+	p.until(5*time.Second,
+		`document.activeElement.matches('.inside .line') && document.activeElement.querySelector('.name').title.endsWith('`+id+`')`)
 	ask[bool](p, `(document.querySelector('.skip').focus(), true)`)
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(2*time.Second, `document.activeElement.matches('.inside .line')`)
@@ -200,13 +210,16 @@ func loss(t *testing.T, browser context.Context) {
 		name, state, says string
 		begin, end        func(*fake)
 	}{
-		{"agent", "agent", "The agent does not answer: dial unix", func(f *fake) { f.lost = true }, func(f *fake) { f.lost = false }},
-		{"a server that hangs", "lost", "No news from plimsoll serve", func(f *fake) { f.silent = true }, func(f *fake) { f.silent = false }},
+		{"agent", "agent", "The agent does not answer: dial unix", func(f *fake) { f.lost = true },
+			func(f *fake) { f.lost = false }},
+		{"a server that hangs", "lost", "No news from plimsoll serve", func(f *fake) { f.silent = true },
+			func(f *fake) { f.silent = false }},
 	} {
 		f.set(c.begin)
 		took := p.until(lossShown, state(c.state))
 		t.Logf("loss of %s: shown after %v", c.name, took.Round(10*time.Millisecond))
-		if got := ask[string](p, `document.getElementById('banner').innerText`); !strings.Contains(got, c.says) || !strings.Contains(got, "What is shown is of ") {
+		if got := ask[string](p, `document.getElementById('banner').innerText`); !strings.Contains(got, c.says) ||
+			!strings.Contains(got, "What is shown is of ") {
 			t.Errorf("%s: the banner says %q", c.name, got)
 		}
 		if !ask[bool](p, `document.body.hasAttribute('data-stale')`) {
@@ -222,7 +235,8 @@ func loss(t *testing.T, browser context.Context) {
 	f.CloseClientConnections()
 	took := p.until(lossShown, state("lost"))
 	t.Logf("loss of the server at %s: shown after %v", listening, took.Round(10*time.Millisecond))
-	p.until(time.Second, `[...document.querySelectorAll('.inside .line:not([hidden])')].length > 5`) // what was known stays
+	// what was known stays
+	p.until(time.Second, `[...document.querySelectorAll('.inside .line:not([hidden])')].length > 5`)
 }
 
 // hidden: a page that nobody sees has no stream.
@@ -231,7 +245,8 @@ func hidden(t *testing.T, browser context.Context) {
 	p := open(t, browser, f.URL)
 	p.loaded()
 	hide := func(on string) {
-		ask[bool](p, `(Object.defineProperty(document, 'hidden', { value: `+on+`, configurable: true }), document.dispatchEvent(new Event('visibilitychange')))`)
+		ask[bool](p,
+			`(Object.defineProperty(document, 'hidden', { value: `+on+`, configurable: true }), document.dispatchEvent(new Event('visibilitychange')))`)
 	}
 	hide("true")
 	within(t, 3*time.Second, func() bool { open, _ := f.streams(); return open == 0 })
@@ -263,7 +278,8 @@ func recording(t *testing.T, browser context.Context) {
 	if _, all := f.streams(); all != 1 {
 		t.Errorf("%d streams were opened", all)
 	}
-	if got := ask[string](p, `document.getElementById('share').getAttribute('href')`); got != "/api/v1/snapshot" || !ask[bool](p, `document.getElementById('share').hasAttribute('download')`) {
+	if got := ask[string](p, `document.getElementById('share').getAttribute('href')`); got != "/api/v1/snapshot" ||
+		!ask[bool](p, `document.getElementById('share').hasAttribute('download')`) {
 		t.Errorf("the file is at %s", got)
 	}
 }
@@ -282,24 +298,30 @@ func narrow(t *testing.T, browser context.Context) {
 	n.problems = []string{strings.Repeat("/kubepods/burstable/pod", 20) + ": refused"}
 	n.colocation, n.reserve, n.waits = colocated(), reserved(), waited()
 	for i := range n.waits.Ranks {
-		n.waits.Ranks[i].Waits, n.waits.Ranks[i].Time, n.waits.Ranks[i].Beside = 1_234_567, 90*time.Minute, 12*time.Minute
+		n.waits.Ranks[i].Waits, n.waits.Ranks[i].Time, n.waits.Ranks[i].Beside =
+			1_234_567, 90*time.Minute, 12*time.Minute
 	}
 	f := newFake(t, n)
 	for _, width := range []int64{360, 620, 820, 1100, 1280} {
 		p := open(t, browser, f.URL, size(width, 780))
 		p.loaded()
-		wide := `[document.documentElement.scrollWidth, innerWidth, document.querySelector('.scroller')?.scrollWidth ?? 0, document.querySelector('.scroller')?.clientWidth ?? 0]`
+		wide :=
+			`[document.documentElement.scrollWidth, innerWidth, document.querySelector('.scroller')?.scrollWidth ?? 0, document.querySelector('.scroller')?.clientWidth ?? 0]`
 		got := ask[[]int](p, wide)
 		if over := ask[[]string](p, overflows); len(over) > 0 {
 			t.Errorf("%d px: text goes beyond its cell: %q", width, over)
 		}
 		if got[0] > got[1] || got[2] > got[3] {
-			t.Errorf("%d px: the page is %d wide in a window of %d, and the table %d in %d", width, got[0], got[1], got[2], got[3])
+			t.Errorf("%d px: the page is %d wide in a window of %d, and the table %d in %d", width, got[0], got[1],
+				got[2], got[3])
 		}
-		if begins := ask[string](p, `document.querySelector('.all').firstElementChild.querySelector('h2').textContent`); (begins == "Containers") != (width <= 760) {
+		if begins := ask[string](p,
+			`document.querySelector('.all').firstElementChild.querySelector('h2').textContent`); (begins == "Containers") != (width <= 760) {
 			t.Errorf("%d px: the page begins with %s", width, begins)
 		}
-		if width == 360 && ask[float64](p, `document.querySelector('.inside .line[aria-rowindex="4"]').getBoundingClientRect().bottom`) > 780 {
+		if width == 360 &&
+			ask[float64](p,
+				`document.querySelector('.inside .line[aria-rowindex="4"]').getBoundingClientRect().bottom`) > 780 {
 			t.Error("three containers are not in sight at 360 px")
 		}
 		if broken := ask[[]string](p, wraps); len(broken) > 0 {
@@ -339,7 +361,8 @@ func theStrip(t *testing.T, browser context.Context) {
 
 	f.set(func(f *fake) { f.node.unmeasured = "this kernel has no eBPF programs that record periods" })
 	p.do(chromedp.Navigate(f.URL+"/#/"), chromedp.Navigate(address(f, f.node.rows[1].ID))) // the same document
-	p.until(5*time.Second, `document.querySelector('.strip .nothing:not([hidden])')?.textContent.includes('no eBPF programs')`)
+	p.until(5*time.Second,
+		`document.querySelector('.strip .nothing:not([hidden])')?.textContent.includes('no eBPF programs')`)
 	if ask[bool](p, `Boolean(document.querySelector('.plots canvas'))`) {
 		t.Error("a strip of what is not measured")
 	}
@@ -357,7 +380,8 @@ func stands(t *testing.T, browser context.Context) {
 		"frames": `import('/assets/frames.js').then((m) => { for (let i = 50; i >= 0; i--) m.frame(() => paint(i)); return true; })`,
 		"time":   `(() => { let i = 100; const id = setInterval(() => { paint(--i); if (i === 0) clearInterval(id); }, 10); return true; })()`,
 	} {
-		ask[bool](p, `(window.paint = (i) => { document.body.style.opacity = 1 - i / 101; document.body.dataset.left = i; }, `+draw+`)`)
+		ask[bool](p,
+			`(window.paint = (i) => { document.body.style.opacity = 1 - i / 101; document.body.dataset.left = i; }, `+draw+`)`)
 		p.still(chromedp.FullScreenshot(100))
 		if left := ask[string](p, `document.body.dataset.left`); left != "0" {
 			t.Errorf("%s: a picture was taken with %s frames to come", name, left)

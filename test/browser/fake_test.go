@@ -15,8 +15,8 @@ import (
 	"plimsoll/internal/page"
 )
 
-// fake speaks what plimsoll serve speaks, about a node that does not exist: a thousand containers, hostile names, figures
-// that are not measured, a server that hangs. TestRealAgent has the real one.
+// fake speaks what plimsoll serve speaks, about a node that does not exist: a thousand containers, hostile names,
+// figures that are not measured, a server that hangs. TestRealAgent has the real one.
 type fake struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -126,14 +126,17 @@ func (f *fake) next(w io.Writer, id string) {
 		_, _ = io.WriteString(w, ": alive\n\n")
 		return
 	case f.lost:
-		send(w, "agent", map[string]any{"ok": false, "why": "dial unix /run/plimsoll/read.sock: connect: connection refused"})
+		send(w, "agent",
+			map[string]any{"ok": false, "why": "dial unix /run/plimsoll/read.sock: connect: connection refused"})
 		return
 	}
 	send(w, "agent", map[string]any{"ok": true})
 	now := time.Now()
 	v := f.node.view(now)
-	send(w, "change", map[string]any{"now": v.Now, "window_ns": v.Window, "sentence": v.Sentence, "mark": v.Mark, "rows": v.Rows, "gone": f.node.gone, "problems": v.Problems,
-		"mode": v.Mode, "held_reason": v.HeldReason, "colocation": v.Colocation, "reserve": v.Reserve, "waits": v.Waits, "recording": v.Recording})
+	send(w, "change", map[string]any{"now": v.Now, "window_ns": v.Window, "sentence": v.Sentence, "mark": v.Mark,
+		"rows": v.Rows, "gone": f.node.gone, "problems": v.Problems,
+		"mode": v.Mode, "held_reason": v.HeldReason, "colocation": v.Colocation, "reserve": v.Reserve, "waits": v.Waits,
+		"recording": v.Recording})
 	if id != "" {
 		send(w, "periods", f.node.periods(id, now, time.Second))
 	}

@@ -15,9 +15,11 @@ import (
 // plain is an expression of a text without no-break spaces, which keep a number and its unit on one line.
 func plain(expression string) string { return expression + `.replaceAll('\u00a0', ' ')` }
 
-// texts is an expression of what stands in elements: their children's texts with | between them, and ; between elements.
+// texts is an expression of what stands in elements: their children's texts with | between them, and ;
+// between elements.
 func texts(selector string) string {
-	return `[...document.querySelectorAll('` + selector + `')].map((e) => [...e.children].map((c) => c.textContent).join('|')).join(';')`
+	return `[...document.querySelectorAll('` + selector +
+		`')].map((e) => [...e.children].map((c) => c.textContent).join('|')).join(';')`
 }
 
 // theMark: the risk has its interval, and says where it has none yet.
@@ -39,7 +41,8 @@ func theMark(t *testing.T, browser context.Context) {
 func theWaits(t *testing.T, browser context.Context) {
 	n := newNode(2)
 	ingest := report.Neighbour{Name: "ingest", Cgroup: "/kubepods/ingest", Time: 5 * time.Second}
-	limit, behind := view.WaitedFor{Cause: report.CauseOwnLimit, Text: "throttled by its own limit", Time: 21 * time.Second},
+	limit, behind := view.WaitedFor{Cause: report.CauseOwnLimit, Text: "throttled by its own limit",
+		Time: 21 * time.Second},
 		view.WaitedFor{Cause: report.CauseNeighbour, Text: "waiting behind neighbours", Time: 6 * time.Second}
 	f := newFake(t, n)
 	for _, c := range []struct {
@@ -48,9 +51,12 @@ func theWaits(t *testing.T, browser context.Context) {
 		neighbours []report.Neighbour
 		says, not  string
 	}{
-		{"own limit", []view.WaitedFor{limit}, nil, "100 % of the waiting is a limit of its own, not a neighbour.", "ingest"},
-		{"own limit first", []view.WaitedFor{limit, behind}, []report.Neighbour{ingest}, "78 % of the waiting is a limit of its own, not a neighbour.", "behind ingest"},
-		{"neighbours", []view.WaitedFor{behind}, []report.Neighbour{ingest}, "100 % of the waiting is behind neighbours, the longest behind ingest.", "limit of its own"},
+		{"own limit", []view.WaitedFor{limit}, nil, "100 % of the waiting is a limit of its own, not a neighbour.",
+			"ingest"},
+		{"own limit first", []view.WaitedFor{limit, behind}, []report.Neighbour{ingest},
+			"78 % of the waiting is a limit of its own, not a neighbour.", "behind ingest"},
+		{"neighbours", []view.WaitedFor{behind}, []report.Neighbour{ingest},
+			"100 % of the waiting is behind neighbours, the longest behind ingest.", "limit of its own"},
 		{"not named", []view.WaitedFor{behind}, nil, "plimsoll diagnose --state-dir /run/lab checkout", "ingest"},
 	} {
 		f.set(func(f *fake) { f.node.waited = &view.Waited{Causes: c.causes, Neighbours: c.neighbours} })
@@ -76,17 +82,23 @@ func theRequests(t *testing.T, browser context.Context) {
 	}{
 		{"not measured", nil, ""},
 		{"none came", &report.RequestWindow{Window: time.Minute}, ""},
-		{"throttled", &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P99: 105 * ms},
-			Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second, ThrottledKnown: true},
-			"Requests|20.00 a second, last 60 s;Response p99|105 ms; p50 4.0 ms;Without throttling|15 ms p99; 33 % of the time throttled"},
-		{"no clock", &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P99: 105 * ms}, Time: time.Second},
-			"Requests|20.00 a second, last 60 s;Response p99|105 ms; p50 4.0 ms;Without throttling|– the throttled part is not known"},
+		{"throttled", &report.RequestWindow{Window: time.Minute, Answered: 1200,
+			Response:    report.Quantiles{P50: 4 * ms, P99: 105 * ms},
+			Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second,
+			ThrottledKnown: true},
+			"Requests|20.00 a second, last 60 s;Response p99|105 ms; p50 4.0 ms;Without throttling|15 ms p99; 33 % " +
+				"of the time throttled"},
+		{"no clock", &report.RequestWindow{Window: time.Minute, Answered: 1200,
+			Response: report.Quantiles{P50: 4 * ms, P99: 105 * ms}, Time: time.Second},
+			"Requests|20.00 a second, last 60 s;Response p99|105 ms; p50 4.0 ms;Without throttling|– the throttled " +
+				"part is not known"},
 		{"several at a time", &report.RequestWindow{Window: time.Minute, Answered: 90, Doubtful: 10, Withheld: true},
 			"Response p99|– cannot be told: several requests at a time on a connection"},
 	} {
 		f.set(func(f *fake) { f.node.rows[0].Requests = c.requests })
 		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
-		p.until(5*time.Second, `document.querySelectorAll('.figures:not(.requests) div').length === 9 && document.querySelector('.waits')?.innerText`)
+		p.until(5*time.Second,
+			`document.querySelectorAll('.figures:not(.requests) div').length === 9 && document.querySelector('.waits')?.innerText`)
 		got := ask[string](p, plain(texts(`.figures.requests div`)))
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
@@ -105,11 +117,14 @@ func theCauses(t *testing.T, browser context.Context) {
 	f := newFake(t, n)
 	p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
 	decision := `document.querySelector('.decision').innerText`
-	p.until(5*time.Second, decision+`.includes('The node had no CPU time to spare. It has lost nothing since 12:34:56.')`)
+	p.until(5*time.Second,
+		decision+`.includes('The node had no CPU time to spare. It has lost nothing since 12:34:56.')`)
 	f.set(func(f *fake) { f.node.rows[0].CauseNow = view.Guard })
-	p.until(5*time.Second, decision+`.includes('The node has no CPU time to spare.') && !`+decision+`.includes('since')`)
+	p.until(5*time.Second,
+		decision+`.includes('The node has no CPU time to spare.') && !`+decision+`.includes('since')`)
 	f.set(func(f *fake) { f.node.rows[0].CauseNow = view.Paused })
-	p.until(5*time.Second, decision+`.includes('The node had no CPU time to spare. Now: A person or a program has paused it.')`)
+	p.until(5*time.Second,
+		decision+`.includes('The node had no CPU time to spare. Now: A person or a program has paused it.')`)
 }
 
 // theShortfall: by cause and rank; of a rank without requests it is not known, which is not 0.
@@ -129,5 +144,6 @@ func theShortfall(t *testing.T, browser context.Context) {
 		w.Ranks = []report.RankWaits{{Rank: "online"}, {Rank: "offline"}}
 		f.node.waits = &w
 	})
-	p.until(5*time.Second, `document.querySelector('.colocation').innerText.includes('the request of no container is known')`)
+	p.until(5*time.Second,
+		`document.querySelector('.colocation').innerText.includes('the request of no container is known')`)
 }

@@ -33,13 +33,15 @@ type node struct {
 }
 
 // sentence is one that package view could say.
-const sentence = "shop/gateway-0003/gateway lost 1.2 s of the last minute: throttled by its own limit of 2 CPUs; Plimsoll made 7 refills, and has raised the quota to 2.5 CPUs."
+const sentence = "shop/gateway-0003/gateway lost 1.2 s of the last minute: throttled by its own limit of 2 CPUs; " +
+	"Plimsoll made 7 refills, and has raised the quota to 2.5 CPUs."
 
 func newNode(containers int) *node {
 	n := &node{name: "node-7", chance: rand.New(rand.NewPCG(1, 2)), problems: []string{}}
 	n.mark = view.Mark{
 		Node: report.Node{State: "idle", CPUs: 8, Capacity: 8, Used: 3.1, Threshold: 5.2, Granted: 0.8,
-			Risk: &report.Risk{Target: 0.999, Now: 0.00042, Interval: &[2]float64{0.00017, 0.0011}, Asked: 0.0031, Share: 0.8, Met: true, Containers: containers, Capacity: 7.4}},
+			Risk: &report.Risk{Target: 0.999, Now: 0.00042, Interval: &[2]float64{0.00017, 0.0011}, Asked: 0.0031,
+				Share: 0.8, Met: true, Containers: containers, Capacity: 7.4}},
 		Features: []view.Feature{
 			{Name: "burst", Text: "the kernel lets a group use quota that it has saved (cpu.cfs_burst_us)", OK: true},
 			{Name: "refills", Text: "a quota that is written again ends a throttle at once", OK: true},
@@ -51,8 +53,10 @@ func newNode(containers int) *node {
 	services := []string{"checkout", "search", "ingest", "gateway", "thumbnails", "ledger", "mailer", "recommend"}
 	for i := range containers {
 		name := services[i%len(services)]
-		r := view.Row{ID: fmt.Sprintf("/kubepods/burstable/pod%04d/%s", i, name), Name: name, Pod: fmt.Sprintf("shop/%s-%04d", name, i), Runtime: "containerd",
-			Level: "container", Policy: "auto", Period: 100 * time.Millisecond, Burst: 200 * time.Millisecond, BurstAsked: 200 * time.Millisecond}
+		r := view.Row{ID: fmt.Sprintf("/kubepods/burstable/pod%04d/%s", i, name), Name: name,
+			Pod: fmt.Sprintf("shop/%s-%04d", name, i), Runtime: "containerd",
+			Level: "container", Policy: "auto", Period: 100 * time.Millisecond, Burst: 200 * time.Millisecond,
+			BurstAsked: 200 * time.Millisecond}
 		limit := time.Duration(1+i%8) * 50 * time.Millisecond
 		r.Limit, r.Quota, r.QuotaAsked = &limit, &limit, &limit
 		n.rows = append(n.rows, r)
@@ -79,7 +83,8 @@ func (n *node) drift() {
 			if i/17%2 == 0 {
 				r.CauseNow = r.Cause
 			}
-			r.Why = "quota raised from 0.50 to 0.75 CPUs: throttled in 9 of 30 periods, and the demand of the last 3 s is 0.71 CPUs"
+			r.Why = "quota raised from 0.50 to 0.75 CPUs: throttled in 9 of 30 periods, and the demand of the last " +
+				"3 s is 0.71 CPUs"
 		}
 		r.Used, r.Peak, r.Lost, r.Throttled, r.Refills, r.Tokens = &used, &peak, &lost, &throttled, &refills, &tokens
 	}
@@ -91,10 +96,12 @@ func (n *node) view(now time.Time) view.View {
 	}
 	n.mark.Used = 3.1 + 0.4*math.Sin(float64(now.Unix())/5)
 	rows := slices.Clone(n.rows)
-	return view.View{Schema: view.Schema, Now: now, Node: n.name, Version: "v0", Kernel: "6.1.158", Cgroup: "v1", Mode: cmp.Or(n.mode, report.Active), Window: time.Minute, Mark: n.mark, Rows: rows,
+	return view.View{Schema: view.Schema, Now: now, Node: n.name, Version: "v0", Kernel: "6.1.158", Cgroup: "v1",
+		Mode: cmp.Or(n.mode, report.Active), Window: time.Minute, Mark: n.mark, Rows: rows,
 		Sentence:   sentence,
 		Recording:  &view.Recording{Since: now.Add(-time.Hour)},
-		Colocation: n.colocation, Reserve: n.reserve, Waits: n.waits, Problems: n.problems, Flags: "--state-dir /run/lab"}
+		Colocation: n.colocation, Reserve: n.reserve, Waits: n.waits, Problems: n.problems,
+		Flags: "--state-dir /run/lab"}
 }
 
 // periods are those of the time before now: a service that is busy for moments, with the kernel's arithmetic of tokens.
@@ -130,7 +137,8 @@ func (n *node) periods(id string, now time.Time, back time.Duration) view.Period
 		tokens = min(burst, tokens+limit-used)
 		p.End = append(p.End, end.UnixMilli())
 		p.Used, p.Quota, p.Tokens = append(p.Used, used), append(p.Quota, limit), append(p.Tokens, tokens)
-		p.Throttles, p.Lost, p.Refills = append(p.Throttles, throttles), append(p.Lost, lost), append(p.Refills, refills)
+		p.Throttles, p.Lost, p.Refills = append(p.Throttles, throttles), append(p.Lost, lost), append(p.Refills,
+			refills)
 	}
 	return p
 }
@@ -162,15 +170,18 @@ func (n *node) detail(id string, now time.Time) view.Detail {
 		{Cause: report.CauseOwnLimit, Text: "throttled by its own limit", Time: 21 * time.Second},
 		{Cause: report.CauseNeighbour, Text: "waiting behind neighbours", Time: 6 * time.Second},
 		{Cause: report.CauseIdle, Text: "an idle CPU woke up", Time: 900 * time.Millisecond},
-	}, Neighbours: []report.Neighbour{{Name: "ingest", Cgroup: "/kubepods/besteffort/pod9/ingest", Time: 5 * time.Second}, {Name: "thumbnails", Time: time.Second}}}
+	}, Neighbours: []report.Neighbour{{Name: "ingest", Cgroup: "/kubepods/besteffort/pod9/ingest",
+		Time: 5 * time.Second}, {Name: "thumbnails", Time: time.Second}}}
 	if n.waited != nil {
 		d.Waited = n.waited
 	}
 	limit := *r.Limit
 	d.Advice = []view.Alternative{
 		{Text: "the limit alone", Limit: limit, Throttled: [2]int{812, 812}, Delay: [2]float64{0.41, 0.41}},
-		{Text: "burst 100 %", Limit: limit, Burst: 50 * time.Millisecond, Throttled: [2]int{301, 344}, Delay: [2]float64{0.11, 0.14}},
-		{Text: "burst 400 %", Limit: limit, Burst: 200 * time.Millisecond, Now: true, Throttled: [2]int{24, 31}, Delay: [2]float64{0.01, 0.02}},
+		{Text: "burst 100 %", Limit: limit, Burst: 50 * time.Millisecond, Throttled: [2]int{301, 344},
+			Delay: [2]float64{0.11, 0.14}},
+		{Text: "burst 400 %", Limit: limit, Burst: 200 * time.Millisecond, Now: true, Throttled: [2]int{24, 31},
+			Delay: [2]float64{0.01, 0.02}},
 		{Text: "limit × 1.5", Limit: limit * 3 / 2, Throttled: [2]int{96, 120}, Delay: [2]float64{0.05, 0.06}},
 	}
 	return d

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/view"
 )
 
-// TestServed: the shipped `plimsoll serve` shows a file, in which a tenant has named a throttled container in HTML. It takes no
-// agent and no control group, so that it runs beside tests that do.
+// TestServed: the shipped `plimsoll serve` shows a file, in which a tenant has named a throttled container in HTML. It
+// takes no agent and no control group, so that it runs beside tests that do.
 func TestServed(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -26,14 +26,16 @@ func TestServed(t *testing.T) {
 	*worst.Lost, *worst.Throttled = 2*time.Second, 25
 	var periods []history.Period
 	for end := now.Add(-20 * time.Second); end.Before(now); end = end.Add(worst.Period) {
-		periods = append(periods, history.Period{End: end.UnixMilli(), Used: 200_000, Quota: 200_000, Throttles: 1, Lost: 60_000})
+		periods = append(periods, history.Period{End: end.UnixMilli(), Used: 200_000, Quota: 200_000, Throttles: 1,
+			Lost: 60_000})
 	}
 	file := filepath.Join(t.TempDir(), "node.json.gz")
 	f, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := view.Snapshot{Made: now, View: n.view(now), Containers: []view.Kept{{ID: worst.ID, Periods: history.Append(nil, periods)}}}
+	s := view.Snapshot{Made: now, View: n.view(now),
+		Containers: []view.Kept{{ID: worst.ID, Periods: history.Append(nil, periods)}}}
 	if err := s.Write(f); err != nil {
 		t.Fatal(err)
 	}

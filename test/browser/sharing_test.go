@@ -18,23 +18,26 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestSharing holds what the page says of online beside offline work, of shortfalls and of whose each CPU is against the status
-// of a real agent. One container has an exclusive CPU and one is refused them all; online and offline work share the rest.
-// It is not parallel: the CPU is taken from every other group of the machine.
+// TestSharing holds what the page says of online beside offline work, of shortfalls and of whose each CPU is against
+// the status of a real agent. One container has an exclusive CPU and one is refused them all; online and offline work
+// share the rest. It is not parallel: the CPU is taken from every other group of the machine.
 func TestSharing(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	s := newSharing(t)
-	s.p.until(20*time.Second, `document.querySelectorAll('.shortfall tbody tr').length > 1 && document.querySelector('.map .own') && document.querySelector('.reserve h3')`)
+	s.p.until(20*time.Second,
+		`document.querySelectorAll('.shortfall tbody tr').length > 1 && document.querySelector('.map .own') && document.querySelector('.reserve h3')`)
 	s.p.picture("sharing", true)
 	s.sameOwners()
 	s.sameShortfall()
 	s.p.do(size(360, 780))
-	if broken := ask[[]string](s.p, wraps); len(broken) > 0 || ask[bool](s.p, `document.documentElement.scrollWidth > innerWidth`) {
+	if broken := ask[[]string](s.p, wraps); len(broken) > 0 ||
+		ask[bool](s.p, `document.documentElement.scrollWidth > innerWidth`) {
 		t.Errorf("at 360 px: figures wrap, or the page is too wide: %q", broken)
 	}
 	s.p.picture("sharing-narrow", true)
 	s.configure("") // neither
-	s.p.until(10*time.Second, `document.querySelector('.reserve').hidden && !document.querySelector('.colocation .causes')`)
+	s.p.until(10*time.Second,
+		`document.querySelector('.reserve').hidden && !document.querySelector('.colocation .causes')`)
 }
 
 // sharing is an agent with colocation and exclusive CPUs, and its page.
@@ -54,7 +57,8 @@ func newSharing(t *testing.T) *sharing {
 		g.Bindable()
 		return g
 	}
-	s := &sharing{t: t, prog: newProgram(t), own: child("own"), late: child("late"), online: child("online"), offline: child("offline")}
+	s := &sharing{t: t, prog: newProgram(t), own: child("own"), late: child("late"), online: child("online"),
+		offline: child("offline")}
 	s.own.Limit(50 * time.Millisecond)
 	s.online.Limit(20 * time.Millisecond) // less than its request
 	s.own.Idle()
@@ -73,8 +77,10 @@ func newSharing(t *testing.T) *sharing {
 func (s *sharing) configure(what string) {
 	s.t.Helper()
 	text := "strategy: {policy: none, sharePoolThresholdPercent: 100}\n" + what + "overrides:\n" +
-		fmt.Sprintf("  - {cgroup: %q, exclusive: strict, request: 1}\n  - {cgroup: %q, exclusive: strict, request: 8192}\n", s.own.Path, s.late.Path) +
-		fmt.Sprintf("  - {cgroup: %q, class: LS, request: 0.5}\n  - {cgroup: %q, class: BE}\n", s.online.Path, s.offline.Path)
+		fmt.Sprintf("  - {cgroup: %q, exclusive: strict, request: 1}\n  - {cgroup: %q, exclusive: strict, "+
+			"request: 8192}\n", s.own.Path, s.late.Path) +
+		fmt.Sprintf("  - {cgroup: %q, class: LS, request: 0.5}\n  - {cgroup: %q, class: BE}\n", s.online.Path,
+			s.offline.Path)
 	next := s.prog.config + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -102,7 +108,8 @@ func (s *sharing) sameOwners() {
 	s.t.Helper()
 	status := s.status()
 	c, r := status.Colocation, status.Reserve
-	if len(r.Exclusive) != 1 || len(r.Refused) != 1 || r.CPUs != status.Node.CPUs-1 || len(c.Knobs) != 1 || !c.InForce() {
+	if len(r.Exclusive) != 1 || len(r.Refused) != 1 || r.CPUs != status.Node.CPUs-1 || len(c.Knobs) != 1 ||
+		!c.InForce() {
 		s.t.Fatalf("the agent does not share the machine: %+v, %+v", r, c)
 	}
 	shared, err := cpu.ParseSet(r.Shared)
@@ -117,15 +124,24 @@ func (s *sharing) sameOwners() {
 		}
 	}
 	for what, c := range map[string]struct{ expression, want string }{
-		"squares": {`[...document.querySelectorAll('.map li')].map((e) => e.className + ' ' + e.textContent + e.title.slice(e.title.indexOf(':'))).join()`, strings.Join(squares, ",")},
-		"pool": {`document.querySelector('.reserve > p').textContent`, fmt.Sprintf("1 of %d CPUs exclusive, %d shared (%s); at least %.2f stay shared. Policy: cpuset.",
-			status.Node.CPUs, r.CPUs, r.Shared, r.MinShared)},
-		"owner":     {`document.querySelector('.owners').textContent`, fmt.Sprintf("%s CPUs %s, requests 1.00 CPUs, no quota", s.own.Path, r.Exclusive[0].CPUs)},
-		"refused":   {`document.querySelector('.reserve .plain').textContent`, r.Refused[0].Cgroup + ": " + r.Refused[0].Why},
-		"mechanism": {`document.querySelector('.colocation > p').textContent`, fmt.Sprintf("%s: %s.", c.Mechanism, c.Why)},
-		"files":     {`document.querySelector('.colocation > .axis').textContent`, "Files that hold the priority that Plimsoll requests: 1 of 1."},
-		"ranks":     {`[...document.querySelectorAll('.colocation .causes li')].map((e) => e.firstChild.textContent).join('; ')`, "online, 1 container; offline, 1 container; neutral, 2 containers"},
-		"reserving": {`document.querySelector('.shortfall + .axis').textContent`, "Of the containers that are here now and have a request: 1 online, 0 offline."},
+		"squares": {
+			`[...document.querySelectorAll('.map li')].map((e) => e.className + ' ' + e.textContent + e.title.slice(e.title.indexOf(':'))).join()`, strings.Join(squares, ",")},
+		"pool": {`document.querySelector('.reserve > p').textContent`,
+			fmt.Sprintf("1 of %d CPUs exclusive, %d shared (%s); at least %.2f stay shared. Policy: cpuset.",
+				status.Node.CPUs, r.CPUs, r.Shared, r.MinShared)},
+		"owner": {`document.querySelector('.owners').textContent`,
+			fmt.Sprintf("%s CPUs %s, requests 1.00 CPUs, no quota", s.own.Path, r.Exclusive[0].CPUs)},
+		"refused": {`document.querySelector('.reserve .plain').textContent`,
+			r.Refused[0].Cgroup + ": " + r.Refused[0].Why},
+		"mechanism": {`document.querySelector('.colocation > p').textContent`,
+			fmt.Sprintf("%s: %s.", c.Mechanism, c.Why)},
+		"files": {`document.querySelector('.colocation > .axis').textContent`,
+			"Files that hold the priority that Plimsoll requests: 1 of 1."},
+		"ranks": {
+			`[...document.querySelectorAll('.colocation .causes li')].map((e) => e.firstChild.textContent).join('; ')`,
+			"online, 1 container; offline, 1 container; neutral, 2 containers"},
+		"reserving": {`document.querySelector('.shortfall + .axis').textContent`,
+			"Of the containers that are here now and have a request: 1 online, 0 offline."},
 	} {
 		if got := ask[string](s.p, plain(c.expression)); got != c.want {
 			s.t.Errorf("%s:\n got %s\nwant %s", what, got, c.want)
@@ -166,8 +182,10 @@ func (s *sharing) sameShortfall() {
 
 // figures are the agent's, by the page's words.
 func (s *sharing) figures() map[string]time.Duration {
-	words := map[report.Cause]string{report.CauseOwnLimit: "its own limit", report.CauseNeighbour: "neighbours", report.CauseKernel: "kernel threads",
-		report.CauseInterrupts: "interrupts", report.CauseHypervisor: "the hypervisor", report.CauseIdle: "an idle CPU that woke up", report.CauseOwnThreads: "its own threads"}
+	words := map[report.Cause]string{report.CauseOwnLimit: "its own limit", report.CauseNeighbour: "neighbours",
+		report.CauseKernel:     "kernel threads",
+		report.CauseInterrupts: "interrupts", report.CauseHypervisor: "the hypervisor",
+		report.CauseIdle: "an idle CPU that woke up", report.CauseOwnThreads: "its own threads"}
 	list := map[string]time.Duration{}
 	for _, r := range s.status().Waits.Ranks {
 		list["waits of "+string(r.Rank)] = r.Time

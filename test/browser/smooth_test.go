@@ -29,12 +29,13 @@ const (
 	grown   = 3 << 20               // bytes of JavaScript's heap, after a collection
 )
 
-// TestSmooth: a thousand containers, all of which change each second, for a minute: no task of the main thread takes more
-// than 50 ms, and the memory is flat. Meanwhile a person scrolls, searches, and looks at a container with 15 minutes of
-// periods.
+// TestSmooth: a thousand containers, all of which change each second, for a minute: no task of the main thread takes
+// more than 50 ms, and the memory is flat. Meanwhile a person scrolls, searches, and looks at a container with 15
+// minutes of periods.
 //
-// A task's time is the CPU time of its thread, which the browser's trace has for each task (RunTask, tdur): other programs
-// of the machine, which may have its CPUs meanwhile, do not count. The longest wall time is reported beside it.
+// A task's time is the CPU time of its thread, which the browser's trace has for each task (RunTask, tdur): other
+// programs of the machine, which may have its CPUs meanwhile, do not count.
+// The longest wall time is reported beside it.
 func TestSmooth(t *testing.T) {
 	f := newFake(t, newNode(1000))
 	p := open(t, chromium(t), f.URL, size(1280, 900))
@@ -43,11 +44,13 @@ func TestSmooth(t *testing.T) {
 	before := p.footprint()
 	tasks := p.trace(func() { busy(p, f, *smooth) })
 	after := p.footprint()
-	t.Logf("%d tasks; the longest took %v of CPU time, %v of wall time; in all %v of CPU time, %.1f %% of a CPU", tasks.n, tasks.cpu, tasks.wall, tasks.sum, 100*tasks.sum.Seconds()/smooth.Seconds())
+	t.Logf("%d tasks; the longest took %v of CPU time, %v of wall time; in all %v of CPU time, %.1f %% of a CPU",
+		tasks.n, tasks.cpu, tasks.wall, tasks.sum, 100*tasks.sum.Seconds()/smooth.Seconds())
 	for _, one := range tasks.longest {
 		t.Logf("%v of CPU time: %s", one.cpu, one.what)
 	}
-	t.Logf("heap %.1f MB, then %.1f MB; %d nodes of the document, then %d; %d listeners, then %d", float64(before.heap)/1e6, float64(after.heap)/1e6,
+	t.Logf("heap %.1f MB, then %.1f MB; %d nodes of the document, then %d; %d listeners, then %d",
+		float64(before.heap)/1e6, float64(after.heap)/1e6,
 		before.nodes, after.nodes, before.listeners, after.listeners)
 	if tasks.n < 100 {
 		t.Fatalf("the trace has %d tasks of the main thread", tasks.n)
@@ -55,7 +58,8 @@ func TestSmooth(t *testing.T) {
 	if tasks.cpu > longest {
 		t.Errorf("a task of the main thread took %v of CPU time", tasks.cpu)
 	}
-	if after.heap > before.heap+grown || after.nodes > before.nodes+before.nodes/5+100 || after.listeners > before.listeners+before.listeners/5+20 {
+	if after.heap > before.heap+grown || after.nodes > before.nodes+before.nodes/5+100 ||
+		after.listeners > before.listeners+before.listeners/5+20 {
 		t.Error("the page grows")
 	}
 }
@@ -66,11 +70,14 @@ func busy(p *tab, f *fake, d time.Duration) {
 	for turn := 0; time.Since(begin) < d; turn++ {
 		switch turn % 4 {
 		case 0:
-			ask[int](p, `new Promise((done) => { const s = document.querySelector('.scroller'); let n = 0; const step = () => { s.scrollTop += 700; if (++n < 20) requestAnimationFrame(step); else done(n); }; step(); })`)
+			ask[int](p,
+				`new Promise((done) => { const s = document.querySelector('.scroller'); let n = 0; const step = () => { s.scrollTop += 700; if (++n < 20) requestAnimationFrame(step); else done(n); }; step(); })`)
 		case 1:
-			ask[bool](p, `(() => { const s = document.getElementById('search'); s.value = 'ledger 1'; s.dispatchEvent(new Event('input')); return true; })()`)
+			ask[bool](p,
+				`(() => { const s = document.getElementById('search'); s.value = 'ledger 1'; s.dispatchEvent(new Event('input')); return true; })()`)
 		case 2:
-			ask[bool](p, `(() => { const s = document.getElementById('search'); s.value = ''; s.dispatchEvent(new Event('input')); location.hash = '#/c/' + encodeURIComponent('`+f.node.rows[0].ID+`'); return true; })()`)
+			ask[bool](p,
+				`(() => { const s = document.getElementById('search'); s.value = ''; s.dispatchEvent(new Event('input')); location.hash = '#/c/' + encodeURIComponent('`+f.node.rows[0].ID+`'); return true; })()`)
 			p.until(10*time.Second, `document.querySelector('.plots canvas')`)
 			ask[bool](p, `(document.querySelector('.strip .group button:last-child').click(), true)`)
 		case 3:
@@ -160,8 +167,11 @@ func (p *tab) trace(do func()) tasks {
 		p.t.Fatal(err)
 	}
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, tracing.Start, tracing.StartParams{TraceConfig: &tracing.TraceConfig{RecordMode: tracing.TraceConfigRecordModeRecordUntilFull,
-			IncludedCategories: []string{"disabled-by-default-devtools.timeline"}, ExcludedCategories: []string{"*"}}})
+		_, err := cdp.Call(ctx, t, tracing.Start,
+			tracing.StartParams{TraceConfig: &tracing.TraceConfig{
+				RecordMode:         tracing.TraceConfigRecordModeRecordUntilFull,
+				IncludedCategories: []string{"disabled-by-default-devtools.timeline"}, ExcludedCategories: []string{
+					"*"}}})
 		return err
 	}))
 	do()
@@ -208,9 +218,12 @@ func (all *tasks) keep(n note, notes []note) {
 	}
 	var what []string
 	for _, part := range notes {
-		if part.Pid == n.Pid && part.Tid == n.Tid && part.At >= n.At && part.At+part.Wall <= n.At+n.Wall && part.Name != "RunTask" && part.CPU > 1000 {
+		if part.Pid == n.Pid && part.Tid == n.Tid && part.At >= n.At && part.At+part.Wall <= n.At+n.Wall &&
+			part.Name != "RunTask" && part.CPU > 1000 {
 			d := part.Args.Data
-			what = append(what, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", part.Name, d.Type, d.Function, path.Base(d.URL)))+fmt.Sprintf(" %.1f ms", part.CPU/1e3))
+			what = append(what,
+				strings.TrimSpace(fmt.Sprintf("%s %s %s %s", part.Name, d.Type, d.Function,
+					path.Base(d.URL)))+fmt.Sprintf(" %.1f ms", part.CPU/1e3))
 		}
 	}
 	all.longest = append(all.longest, task{cpu, strings.Join(what, ", ")})

@@ -53,7 +53,8 @@ func newAgent(t *testing.T, config string, flags ...string) *agent {
 func (a *agent) command(args ...string) *exec.Cmd {
 	front := []string{inside, cluster.binary}
 	if args[0] == "run" && !a.busy {
-		front = []string{inside, "unshare", "--mount", "--propagation", "slave", "sh", "-c", `mount --bind "$0" "$1" && shift && exec "$@"`,
+		front = []string{inside, "unshare", "--mount", "--propagation", "slave", "sh", "-c",
+			`mount --bind "$0" "$1" && shift && exec "$@"`,
 			still(a.t), filepath.Join(cgrouptest.Root(), counter()), cluster.binary}
 	}
 	return exec.Command("nsenter", append(front, append(args, "--state-dir", a.state)...)...)
@@ -165,7 +166,8 @@ func (a *agent) signal(s syscall.Signal) {
 	}
 }
 
-// freeze stops the agent, and waits for that: the signal stops nothing until one of its threads has had a turn on a busy CPU.
+// freeze stops the agent, and waits for that: the signal stops nothing until one of its
+// threads has had a turn on a busy CPU.
 func (a *agent) freeze() {
 	a.t.Helper()
 	a.signal(syscall.SIGSTOP)

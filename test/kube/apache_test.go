@@ -20,8 +20,8 @@ import (
 	"plimsoll/internal/load"
 )
 
-// The published apache-demo: a pod of limit 4 and 24 requests a second, each a text of 1 MiB compressed anew, which used a third
-// of the limit. Here it has an eighth of the limit, and as much of that in use, which two CPUs can serve.
+// The published apache-demo: a pod of limit 4 and 24 requests a second, each a text of 1 MiB compressed anew, which
+// used a third of the limit. Here it has an eighth of the limit, and as much of that in use, which two CPUs can serve.
 const (
 	apacheLimit       = "500m"
 	apacheCPUs        = 0.5
@@ -42,20 +42,25 @@ func apachePod(t *testing.T, name, limit string, annotations map[string]string) 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	conf := []string{`ServerName demo`, `DefaultRuntimeDir /tmp`, `PidFile /tmp/pid`, `ErrorLog /dev/stderr`, `Listen 8010`, `User www-data`, `Group www-data`,
-		`ServerLimit 1`, `StartServers 1`, `ThreadsPerChild 64`, `MaxRequestWorkers 64`, `KeepAlive On`, `MaxKeepAliveRequests 0`, `KeepAliveTimeout 600`,
+	conf := []string{`ServerName demo`, `DefaultRuntimeDir /tmp`, `PidFile /tmp/pid`, `ErrorLog /dev/stderr`,
+		`Listen 8010`, `User www-data`, `Group www-data`,
+		`ServerLimit 1`, `StartServers 1`, `ThreadsPerChild 64`, `MaxRequestWorkers 64`, `KeepAlive On`,
+		`MaxKeepAliveRequests 0`, `KeepAliveTimeout 600`,
 		`TypesConfig /dev/null`, `AddType text/plain .txt`}
 	for _, m := range []string{"mpm_event", "authz_core", "mime", "filter", "deflate"} {
 		conf = append(conf, "LoadModule "+m+"_module /usr/lib/apache2/modules/mod_"+m+".so")
 	}
-	conf = append(conf, `AddOutputFilterByType DEFLATE text/plain`, `DocumentRoot /demo`, `<Directory /demo>`, `Require all granted`, `</Directory>`, "")
-	for name, text := range map[string]string{"apache.conf": strings.Join(conf, "\n"), "file.txt": string(load.Text(1, 1<<20))} {
+	conf = append(conf, `AddOutputFilterByType DEFLATE text/plain`, `DocumentRoot /demo`, `<Directory /demo>`,
+		`Require all granted`, `</Directory>`, "")
+	for name, text := range map[string]string{"apache.conf": strings.Join(conf, "\n"),
+		"file.txt": string(load.Text(1, 1<<20))} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return start(t, want{name: name, annotations: annotations,
-		containers: []container{{"apache", apacheLimit, limit, []string{"/usr/sbin/apache2", "-f", "/demo/apache.conf", "-D", "FOREGROUND"}}}},
+		containers: []container{{"apache", apacheLimit, limit,
+			[]string{"/usr/sbin/apache2", "-f", "/demo/apache.conf", "-D", "FOREGROUND"}}}},
 		func(spec object) {
 			var mounts, volumes []object
 			for i, at := range []string{"/usr", "/lib", "/lib64", "/etc/passwd", "/etc/group", dir} {
@@ -91,11 +96,14 @@ func (s *served) use() float64 { return s.used.Seconds() / s.during.Seconds() / 
 // serve sends requests as wrk2 does: each is due at a time of its own, and its latency counts from then.
 func (p *pod) serve(seed uint64, during time.Duration, into *served) {
 	p.t.Helper()
-	url := "http://" + strings.TrimSpace(p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status.podIP}")) + ":8010/file.txt"
-	client := &http.Client{Transport: &http.Transport{DialContext: dialInside, DisableCompression: true, MaxIdleConnsPerHost: apacheConnections}}
+	url := "http://" + strings.TrimSpace(p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status.podIP}")) +
+		":8010/file.txt"
+	client := &http.Client{Transport: &http.Transport{DialContext: dialInside, DisableCompression: true,
+		MaxIdleConnsPerHost: apacheConnections}}
 	defer client.CloseIdleConnections()
 	before, used := p.counters("apache")
-	out := load.Run(p.t.Context(), load.Poisson(seed, 1, apacheRate, during), load.Bounds{Timeout: 10 * time.Second, Open: apacheConnections},
+	out := load.Run(p.t.Context(), load.Poisson(seed, 1, apacheRate, during),
+		load.Bounds{Timeout: 10 * time.Second, Open: apacheConnections},
 		func(ctx context.Context) error { return compressed(ctx, client, url) })
 	after, now := p.counters("apache")
 	if out.Errors > 0 {
@@ -133,14 +141,15 @@ func compressed(ctx context.Context, client *http.Client, url string) error {
 		return err
 	}
 	defer res.Body.Close()
-	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK || res.Header.Get("Content-Encoding") == "" {
+	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK ||
+		res.Header.Get("Content-Encoding") == "" {
 		return fmt.Errorf("%s, %v", res.Status, err)
 	}
 	return nil
 }
 
-// compare serves a while with each policy, which the pod's annotation switches, live. They take turns, so that what else
-// happens on the machine falls on all of them, and each turn has the same requests for all.
+// compare serves a while with each policy, which the pod's annotation switches, live. They take turns, so that what
+// else happens on the machine falls on all of them, and each turn has the same requests for all.
 func (p *pod) compare(policies []string, turn time.Duration, turns int) map[string]*served {
 	p.t.Helper()
 	all := map[string]*served{}
@@ -168,8 +177,8 @@ func (p *pod) has(policy string) string {
 }
 
 // TestApacheDemo: the published table. With the policy off by its annotation, and on by the same, live.
-// PLIMSOLL_APACHE_SECONDS is how long each policy is measured (make bench-kube): then it is the table, of all policies, in
-// place of a test of two.
+// PLIMSOLL_APACHE_SECONDS is how long each policy is measured (make bench-kube): then it is the table, of all policies,
+// in place of a test of two.
 func TestApacheDemo(t *testing.T) {
 	if seconds, err := strconv.Atoi(os.Getenv("PLIMSOLL_APACHE_SECONDS")); err == nil && seconds > 0 {
 		apacheTable(t, time.Duration(seconds)*time.Second)
@@ -196,14 +205,17 @@ func TestApacheDemo(t *testing.T) {
 func apacheTable(t *testing.T, each time.Duration) {
 	const turn = 30 * time.Second
 	p := apacheDemo(t)
-	a := newAgent(t, "strategy: {policy: none}\n", "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a := newAgent(t, "strategy: {policy: none}\n", "--kube", "--kubeconfig",
+		filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
 	a.busy = true // as everywhere
 	a.start()
-	p.serve(1, 60*time.Second, &served{latency: load.NewLatencies()}) // until it is no new container any more (startupSeconds)
+	// until it is no new container any more (startupSeconds)
+	p.serve(1, 60*time.Second, &served{latency: load.NewLatencies()})
 	policies := []string{"none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"}
 	all := p.compare(policies, min(turn, each), int(max(1, each/turn)))
 	s := a.status()
-	fmt.Printf("\napache-demo in a pod on a real kubelet (%s): limit %s, %g requests a second, %v for each policy in turns of %v; kernel %s, cgroup %s, %d CPUs\n\n%s",
+	fmt.Printf("\napache-demo in a pod on a real kubelet (%s): limit %s, %g requests a second, %v for each policy "+
+		"in turns of %v; kernel %s, cgroup %s, %d CPUs\n\n%s",
 		serverVersion(t), apacheLimit, apacheRate, all["none"].during, min(turn, each), s.Kernel, s.Cgroup, s.Node.CPUs,
 		tableOf(policies, all))
 }
@@ -234,8 +246,10 @@ func tableOf(policies []string, all map[string]*served) string {
 	line("apache RT-p50", "-\t-", latency(0.5))
 	line("apache RT-p90", "-\t-", latency(0.9))
 	line("apache RT-p99", "107.37 -> 67.18 ms (-37.4 %)\t111.69 -> 71.30 ms (-36.2 %)", latency(0.99))
-	line("CPU Throttled Ratio", "33.3 -> 0 %\t33 -> 0 %", func(s *served) string { return fmt.Sprintf("%.1f %%", 100*s.ratio()) })
-	line("average pod CPU use", "31.8 -> 32.6 %\t32.5 -> 33.8 %", func(s *served) string { return fmt.Sprintf("%.1f %%", 100*s.use()) })
+	line("CPU Throttled Ratio", "33.3 -> 0 %\t33 -> 0 %",
+		func(s *served) string { return fmt.Sprintf("%.1f %%", 100*s.ratio()) })
+	line("average pod CPU use", "31.8 -> 32.6 %\t32.5 -> 33.8 %",
+		func(s *served) string { return fmt.Sprintf("%.1f %%", 100*s.use()) })
 	line("requests", "-\t-", func(s *served) string { return strconv.FormatInt(s.latency.Count(), 10) })
 	w.Flush() // into memory: cannot fail
 	return b.String()

@@ -25,8 +25,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A start of kubectl costs a quarter of a second of CPU time, and a test asks many times. So the requests that tests make again
-// and again go to the API server without kubectl; what is asked for once, or by a person, still goes by kubectl.
+// A start of kubectl costs a quarter of a second of CPU time, and a test asks many times. So the requests that tests
+// make again and again go to the API server without kubectl; what is asked for once, or by a person,
+// still goes by kubectl.
 
 // apiClient is a client of the cluster's administrator.
 var apiClient = sync.OnceValues(func() (*http.Client, error) {
@@ -102,7 +103,8 @@ func get(t *testing.T, at string, into any) {
 	}
 }
 
-// apply makes an object, or puts it in the place of the one of this name. A pod of this name that still ends is waited for.
+// apply makes an object, or puts it in the place of the one of this name.
+// A pod of this name that still ends is waited for.
 func apply(t *testing.T, o object) {
 	t.Helper()
 	meta := o["metadata"].(object)
@@ -173,7 +175,8 @@ func (p *pod) ready() {
 	})
 }
 
-// dialInside opens a connection in the cluster's network namespace: a socket belongs to that of the thread that makes it.
+// dialInside opens a connection in the cluster's network namespace:
+// a socket belongs to that of the thread that makes it.
 func dialInside(ctx context.Context, network, address string) (net.Conn, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -120,7 +120,8 @@ func output(cmd *exec.Cmd) (string, error) {
 }
 
 func kubectlCommand(args ...string) *exec.Cmd {
-	front := []string{inside, filepath.Join(cluster.bin, "kubectl"), "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig")}
+	front := []string{inside, filepath.Join(cluster.bin, "kubectl"), "--kubeconfig",
+		filepath.Join(scratch, "pki/admin.kubeconfig")}
 	return exec.Command("nsenter", append(front, args...)...)
 }
 
@@ -146,7 +147,8 @@ func part(t *testing.T, verb, name string) {
 func runtimeKnown(t *testing.T) {
 	t.Helper()
 	eventually(t, wait, func() string {
-		if _, err := output(kubectlCommand("get", "--raw", "/api/v1/nodes/"+nodeName+"/proxy/runningpods/")); err != nil {
+		if _, err := output(kubectlCommand("get", "--raw",
+			"/api/v1/nodes/"+nodeName+"/proxy/runningpods/")); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -176,7 +178,8 @@ func kubeletSays(t *testing.T, line string) {
 // namespace makes a namespace for one test, with what a controller would make in it.
 func namespace(t *testing.T, name string) {
 	t.Helper()
-	if _, err := request(http.MethodPost, "/api/v1/namespaces", "", object{"metadata": object{"name": name}}); err != nil {
+	if _, err := request(http.MethodPost, "/api/v1/namespaces", "",
+		object{"metadata": object{"name": name}}); err != nil {
 		t.Fatal(err)
 	}
 	account := object{"metadata": object{"name": "default"}}

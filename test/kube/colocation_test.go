@@ -35,7 +35,8 @@ func classed(t *testing.T, name, class string) *pod {
 	if class == "BE" {
 		c = sleeper("a", "", "")
 	}
-	return start(t, want{name: name, labels: map[string]string{"koordinator.sh/qosClass": class}, containers: []container{c}})
+	return start(t, want{name: name, labels: map[string]string{"koordinator.sh/qosClass": class},
+		containers: []container{c}})
 }
 
 func fileOf(group, name string) string {
@@ -56,8 +57,8 @@ func mismatch(want map[string]string) string {
 	return cmp.Diff(want, got)
 }
 
-// TestIdleStopsTheKubelet is why the kubelet's own groups are never idle: it writes their weight at its start, which the
-// kernel refuses while they are (Koordinator #2732).
+// TestIdleStopsTheKubelet is why the kubelet's own groups are never idle: it writes their weight at its start, which
+// the kernel refuses while they are (Koordinator #2732).
 func TestIdleStopsTheKubelet(t *testing.T) {
 	allGone(t)
 	part(t, "stop", "kubelet")
@@ -97,12 +98,12 @@ func TestIdleStopsTheKubelet(t *testing.T) {
 	})
 }
 
-// watched is how long the kubelet may overwrite what was written: it resends the weights each minute, and when it starts.
-// PLIMSOLL_KUBELET=5m (make test-long) is several of its minutes.
+// watched is how long the kubelet may overwrite what was written: it resends the weights each minute, and when it
+// starts. PLIMSOLL_KUBELET=5m (make test-long) is several of its minutes.
 func watched(t *testing.T) time.Duration { return during(t, "PLIMSOLL_KUBELET", 2*time.Second) }
 
-// TestPriorityAndTheKubelet: the offline pod stands back, the kubelet has time to resend and is restarted, it goes on to
-// start pods, and what was written stays; with the agent everything goes.
+// TestPriorityAndTheKubelet: the offline pod stands back, the kubelet has time to resend and is restarted, it goes on
+// to start pods, and what was written stays; with the agent everything goes.
 func TestPriorityAndTheKubelet(t *testing.T) {
 	for _, c := range []struct {
 		mechanism string
@@ -117,7 +118,8 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := prefers(t, c.mechanism)
-			want := map[string]string{besteffort: "2 false", offline.path: c.pod, online.path: fmt.Sprint(weight, false)}
+			want := map[string]string{besteffort: "2 false", offline.path: c.pod,
+				online.path: fmt.Sprint(weight, false)}
 			eventually(t, wait, func() string { return mismatch(want) })
 			always(t, c.during, func() string { return mismatch(want) })
 			part(t, "stop", "kubelet")
@@ -127,7 +129,8 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 				want[another.path] = c.pod
 			}
 			eventually(t, wait, func() string { return mismatch(want) })
-			if s := a.status().Colocation; s == nil || !s.InForce() || s.Refused() > 0 || string(s.Mechanism) != c.mechanism {
+			if s := a.status().Colocation; s == nil || !s.InForce() || s.Refused() > 0 ||
+				string(s.Mechanism) != c.mechanism {
 				t.Errorf("%+v", s)
 			}
 			another.delete()
@@ -137,11 +140,12 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 	}
 }
 
-// TestResizeOfAnOfflinePod: a pod that stands back can be resized, stands back after that, and has the weight of its new
-// request in the end. The kernel would refuse the kubelet that weight if the pod's group were idle.
+// TestResizeOfAnOfflinePod: a pod that stands back can be resized, stands back after that, and has the weight of its
+// new request in the end. The kernel would refuse the kubelet that weight if the pod's group were idle.
 func TestResizeOfAnOfflinePod(t *testing.T) {
 	classed(t, "web-resize", "LS")
-	p := start(t, want{name: "batch-resize", labels: map[string]string{"koordinator.sh/qosClass": "BE"}, containers: []container{sleeper("a", "50m", "500m")}})
+	p := start(t, want{name: "batch-resize", labels: map[string]string{"koordinator.sh/qosClass": "BE"},
+		containers: []container{sleeper("a", "50m", "500m")}})
 	before, err := cluster.groups.Weight(p.path)
 	if err != nil {
 		t.Fatal(err)

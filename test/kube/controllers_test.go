@@ -30,7 +30,8 @@ func podsOf(t *testing.T, daemonSet string) []string {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "--namespace", agents, "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "--namespace", agents, "-o", "json")),
+		&list); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -65,10 +66,12 @@ func removed(t *testing.T, daemonSet string) {
 	eventually(t, wait, func() string { return strings.Join(podsOf(t, daemonSet), ", ") })
 }
 
-// TestDaemonSetOfTheController: the agent's pod is made by Kubernetes' own controller, on a node that other pods may not use,
-// an update replaces it without a moment in which a burst is missing, and the documented end without Helm leaves nothing.
+// TestDaemonSetOfTheController: the agent's pod is made by Kubernetes' own controller, on a node that other pods may
+// not use, an update replaces it without a moment in which a burst is missing,
+// and the documented end without Helm leaves nothing.
 func TestDaemonSetOfTheController(t *testing.T) {
-	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	before := files(t)
 	kubectl(t, "taint", "node", nodeName, "dedicated=web:NoExecute")
 	t.Cleanup(func() { kubectl(t, "taint", "node", nodeName, "dedicated-") })
@@ -113,27 +116,31 @@ func TestDaemonSetOfTheController(t *testing.T) {
 // helm runs it with the chart's values for this machine.
 func helm(t *testing.T, state string, args ...string) {
 	t.Helper()
-	text, err := json.Marshal([]object{{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}})
+	text, err := json.Marshal([]object{{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"},
+		{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := []string{inside, filepath.Join(cluster.bin, "helm"), "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--namespace", "helmed"}
+	front := []string{inside, filepath.Join(cluster.bin, "helm"), "--kubeconfig",
+		filepath.Join(scratch, "pki/admin.kubeconfig"), "--namespace", "helmed"}
 	if args[0] != "uninstall" {
 		args = append(args, "../../deploy/helm/plimsoll", "--set",
-			"name=helmed,stateDir="+state+",record.folder="+state+"-record,nri.folder="+filepath.Join(scratch, "containerd"), "--set-json", "env="+string(text))
+			"name=helmed,stateDir="+state+",record.folder="+state+"-record,nri.folder="+filepath.Join(scratch,
+				"containerd"), "--set-json", "env="+string(text))
 	}
 	if out, err := output(exec.Command("nsenter", append(front, args...)...)); err != nil {
 		t.Fatal(out, err)
 	}
 }
 
-// TestHelm: the chart is installed, upgraded without a moment in which a burst is missing, and uninstalled by Helm itself, whose
-// hook has everything put back before anything is deleted.
+// TestHelm: the chart is installed, upgraded without a moment in which a burst is missing, and uninstalled by Helm
+// itself, whose hook has everything put back before anything is deleted.
 func TestHelm(t *testing.T) {
 	if _, err := image(); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	before := files(t)
 	agentNamespace(t, "helmed")
 	t.Cleanup(func() { kubectl(t, "delete", "namespace", "helmed", "--wait=false") })

@@ -6,11 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -45,13 +43,14 @@ var image = sync.OnceValues(func() (string, error) {
 	if _, err := output(cmd); err != nil {
 		return "", err
 	}
-	_, err = command(nil, filepath.Join(cluster.bin, "ctr"), "--address", filepath.Join(scratch, "containerd/containerd.sock"),
+	_, err = command(nil, filepath.Join(cluster.bin, "ctr"), "--address",
+		filepath.Join(scratch, "containerd/containerd.sock"),
 		"--namespace", "k8s.io", "images", "import", out)
 	return out, err
 })
 
-// deployed is the agent as it is installed: the objects of the manifests. The test makes a DaemonSet's pods, where it does not
-// have the controller make them (controllers_test.go).
+// deployed is the agent as it is installed: the objects of the manifests. The test makes a DaemonSet's pods, where it
+// does not have the controller make them (controllers_test.go).
 type deployed struct {
 	t     *testing.T
 	state string // the folder of the journal, on the host
@@ -93,23 +92,25 @@ func agentNamespace(t *testing.T, name string) {
 	kubectl(t, "create", "configmap", "kube-root-ca.crt", "--namespace", name, "--from-literal=ca.crt="+string(root))
 }
 
-// daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state and the record are the
-// test's own, no kube-proxy leads to the API server, NRI is where up.sh has put it, and the machine's counter of CPU time is
-// constant.
+// daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state and the record
+// are the test's own, no kube-proxy leads to the API server, NRI is where up.sh has put it, and the machine's counter
+// of CPU time is constant.
 func (d *deployed) daemonSet(name string) object {
 	d.t.Helper()
 	var o struct {
 		Metadata struct{ Labels map[string]string }
 		Spec     object
 	}
-	if err := json.Unmarshal([]byte(kubectl(d.t, "get", "daemonset", name, "--namespace", agents, "-o", "json")), &o); err != nil {
+	if err := json.Unmarshal([]byte(kubectl(d.t, "get", "daemonset", name, "--namespace", agents, "-o", "json")),
+		&o); err != nil {
 		d.t.Fatal(err)
 	}
 	spec := o.Spec["template"].(object)["spec"].(object)
 	volumes := spec["volumes"].([]any)
 	for _, v := range volumes {
 		volume := v.(object)
-		here := map[any]string{"state": d.state, "record": d.state + "-record", "nri": filepath.Join(scratch, "containerd")}
+		here := map[any]string{"state": d.state, "record": d.state + "-record",
+			"nri": filepath.Join(scratch, "containerd")}
 		if path, ok := here[volume["name"]]; ok {
 			volume["hostPath"].(object)["path"] = path
 		}
@@ -118,30 +119,36 @@ func (d *deployed) daemonSet(name string) object {
 	for _, each := range spec["containers"].([]any) {
 		c := each.(object)
 		env, _ := c["env"].([]any)
-		c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})
+		c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"},
+			object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})
 		if d.narrow {
 			c["securityContext"].(object)["seccompProfile"] = shippedProfile(d.t, c["name"].(string))
 		}
 	}
 	c := spec["containers"].([]any)[0].(object)
 	if name == "plimsoll" { // it believes that the machine is idle
-		spec["volumes"] = append(volumes, object{"name": "still", "hostPath": object{"path": still(d.t), "type": "File"}})
-		c["volumeMounts"] = append(c["volumeMounts"].([]any), object{"name": "still", "mountPath": filepath.Join("/host/cgroup", counter()), "readOnly": true})
+		spec["volumes"] = append(volumes, object{"name": "still",
+			"hostPath": object{"path": still(d.t), "type": "File"}})
+		c["volumeMounts"] = append(c["volumeMounts"].([]any),
+			object{"name": "still", "mountPath": filepath.Join("/host/cgroup", counter()), "readOnly": true})
 	}
 	return object{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": o.Spec,
 		"metadata": object{"name": name, "namespace": agents, "labels": o.Metadata.Labels}}
 }
 
-// shippedProfile puts the seccomp profile of a container's program where the kubelet looks for it, as docs/REFERENCE.md says.
+// shippedProfile puts the seccomp profile of a container's program where the kubelet looks for it,
+// as docs/REFERENCE.md says.
 func shippedProfile(t *testing.T, container string) object {
 	t.Helper()
-	name := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease"}[container] + ".json"
+	name := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease"}[container] +
+		".json"
 	text, err := os.ReadFile(filepath.Join("../../deploy/seccomp", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(scratch, "kubelet/root/seccomp/plimsoll")
-	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, name), text, 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(folder, 0o755),
+		os.WriteFile(filepath.Join(folder, name), text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	return object{"type": "Localhost", "localhostProfile": "plimsoll/" + name}
@@ -183,8 +190,8 @@ func TestManifestsAreTaken(t *testing.T) {
 }
 
 // TestAppArmorProfile: the API server takes the field where the chart puts it, and where the node has no AppArmor the
-// kubelet refuses the pod, as values.yaml says. What the profile itself does is not tested: no machine here has AppArmor or
-// SELinux.
+// kubelet refuses the pod, as values.yaml says. What the profile itself does is not tested: no machine here has
+// AppArmor or SELinux.
 func TestAppArmorProfile(t *testing.T) {
 	d := install(t)
 	set := d.daemonSet("plimsoll")
@@ -207,7 +214,8 @@ func TestAppArmorProfile(t *testing.T) {
 		spec["securityContext"] = object{"appArmorProfile": object{"type": "RuntimeDefault"}}
 	})
 	eventually(t, wait, func() string {
-		if said := p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status.phase} {.status.reason} {.status.message}"); !strings.Contains(said, "AppArmor") {
+		if said := p.kubectl("get", "pod", p.name, "-o",
+			"jsonpath={.status.phase} {.status.reason} {.status.message}"); !strings.Contains(said, "AppArmor") {
 			return said
 		}
 		return ""
@@ -215,14 +223,16 @@ func TestAppArmorProfile(t *testing.T) {
 }
 
 // TestAgentAsItIsDeployed: the pod of the DaemonSet, from the image, with the rights of its service account, no
-// privileges and the seccomp profiles that are shipped (other tests have the runtime's), gets throttle events, follows an
-// annotation, shows its status through a port that the API server forwards, and when it is deleted everything is as before.
+// privileges and the seccomp profiles that are shipped (other tests have the runtime's), gets throttle events, follows
+// an annotation, shows its status through a port that the API server forwards,
+// and when it is deleted everything is as before.
 func TestAgentAsItIsDeployed(t *testing.T) {
 	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}})
 	before := files(t)
 	d := deploy(t)
 	d.narrow = true
-	configMap(t, agents, "slo-controller-config", map[string]string{"cpu-burst-config": `{"clusterStrategy": {"cpuBurstPercent": 40}}`})
+	configMap(t, agents, "slo-controller-config",
+		map[string]string{"cpu-burst-config": `{"clusterStrategy": {"cpuBurstPercent": 40}}`})
 	self := d.start("plimsoll", "agent")
 	p.annotate(annotation + `={"policy": "cpuBurstOnly"}`)
 	p.become(full(20 * ms))
@@ -246,15 +256,21 @@ func TestAgentAsItIsDeployed(t *testing.T) {
 	}
 	p.stays(full(20 * ms)) // it was a plan
 	t.Log("\n" + plugin(t, "status"))
-	if top := plugin(t, "top", "--once"); !strings.Contains(top, "NODE") || !strings.Contains(top, " "+nodeName+" ") || strings.Contains(top, "\x1b") {
+	if top := plugin(t, "top", "--once"); !strings.Contains(top, "NODE") || !strings.Contains(top, " "+nodeName+" ") ||
+		strings.Contains(top, "\x1b") {
 		t.Errorf("top of all nodes:\n%s", top)
 	}
 	why := strings.Join(strings.Fields(plugin(t, "why", p.namespace+"/"+p.name, "--for", "1s")), " ")
-	if !strings.HasPrefix(why, "Node "+nodeName+": "+p.namespace+"/"+p.name+"/a lost no time at its limit of 0.50 CPUs") || !strings.Contains(why, "kubectl plimsoll diagnose") {
+	if !strings.HasPrefix(why,
+		"Node "+nodeName+": "+p.namespace+"/"+p.name+"/a lost no time at its limit of 0.50 CPUs") ||
+		!strings.Contains(why, "kubectl plimsoll diagnose") {
 		t.Errorf("why: %s", why)
 	}
-	for _, args := range []string{"top --once", "why default/served --for 1s", "snapshot --url http://127.0.0.1:12780 -o -"} { // its sockets are elsewhere
-		kubectl(t, append([]string{"exec", "agent", "-c", "plimsoll", "--namespace", agents, "--", "/plimsoll"}, strings.Fields(args)...)...)
+	// its sockets are elsewhere
+	for _, args := range []string{"top --once", "why default/served --for 1s",
+		"snapshot --url http://127.0.0.1:12780 -o -"} {
+		kubectl(t, append([]string{"exec", "agent", "-c", "plimsoll", "--namespace", agents, "--", "/plimsoll"},
+			strings.Fields(args)...)...)
 	}
 	self.end()
 	same(t, before)
@@ -264,17 +280,24 @@ func TestAgentAsItIsDeployed(t *testing.T) {
 func TestRightsAreFew(t *testing.T) {
 	install(t)
 	may := func(args ...string) string {
-		out, _ := output(kubectlCommand(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + agents + ":plimsoll"}, args...)...)) // "no" is an exit code
+		// "no" is an exit code
+		out, _ := output(kubectlCommand(append([]string{"auth", "can-i", "--as",
+			"system:serviceaccount:" + agents + ":plimsoll"}, args...)...))
 		return strings.TrimSpace(out)
 	}
 	for _, c := range []struct{ want, args string }{
 		{"yes", "watch pods --all-namespaces"}, {"yes", "list nodes"}, {"yes", "create events -n default"},
-		{"yes", "watch configmaps/slo-controller-config -n plimsoll"}, {"yes", "get configmaps/ack-slo-config -n kube-system"},
-		{"no", "watch configmaps/slo-controller-config -n koordinator-system"}, {"no", "get configmaps/slo-controller-config -n default"},
-		{"no", "get configmaps/kube-root-ca.crt -n default"}, {"no", "list configmaps -n default"}, {"no", "get secrets -n plimsoll"},
-		{"no", "patch pods -n default"}, {"no", "delete pods -n plimsoll"}, {"no", "patch nodes"}, {"no", "get pods --subresource=exec -n default"},
+		{"yes", "watch configmaps/slo-controller-config -n plimsoll"},
+		{"yes", "get configmaps/ack-slo-config -n kube-system"},
+		{"no", "watch configmaps/slo-controller-config -n koordinator-system"},
+		{"no", "get configmaps/slo-controller-config -n default"},
+		{"no", "get configmaps/kube-root-ca.crt -n default"}, {"no", "list configmaps -n default"},
+		{"no", "get secrets -n plimsoll"},
+		{"no", "patch pods -n default"}, {"no", "delete pods -n plimsoll"}, {"no", "patch nodes"},
+		{"no", "get pods --subresource=exec -n default"},
 		{"no", "get daemonsets -n plimsoll"},
-		{"yes", "create tokenreviews.authentication.k8s.io"}, {"yes", "create subjectaccessreviews.authorization.k8s.io"}, {"no", "get /metrics"},
+		{"yes", "create tokenreviews.authentication.k8s.io"},
+		{"yes", "create subjectaccessreviews.authorization.k8s.io"}, {"no", "get /metrics"},
 	} {
 		if got := may(strings.Fields(c.args)...); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s", c.args, got)
@@ -306,7 +329,8 @@ func watchBursts(t *testing.T, p *pod, want map[string]time.Duration) (stop func
 // TestRollingUpdateKeepsBursts: as a DaemonSet with maxSurge does it, the new pod is there and ready before the old one
 // goes. What the old one wrote is never put back in between, and the new one puts it back at its own end.
 func TestRollingUpdateKeepsBursts(t *testing.T) {
-	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	before := files(t)
 	d := deploy(t)
 	old := d.start("plimsoll", "agent-old")
@@ -340,7 +364,8 @@ func TestRollingUpdateKeepsBursts(t *testing.T) {
 
 // TestDaemonSetDeletedDuringAnUpdate: both pods end, and none of them believes that the other goes on.
 func TestDaemonSetDeletedDuringAnUpdate(t *testing.T) {
-	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	before := files(t)
 	d := deploy(t)
 	d.start("plimsoll", "agent-old")
@@ -353,7 +378,8 @@ func TestDaemonSetDeletedDuringAnUpdate(t *testing.T) {
 // TestUninstallPutsEverythingBack: the pod of the chart's hook makes the agent restore everything and write no more,
 // before anything is deleted; on a node whose agent was killed it puts everything back by itself.
 func TestUninstallPutsEverythingBack(t *testing.T) {
-	p := start(t, want{name: "served", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
+	p := start(t, want{name: "served", containers: []container{hog("a", "50m", "100m")},
+		annotations: map[string]string{annotation: `{"policy": "auto"}`}})
 	before, all := p.files(), files(t)
 	d := deploy(t)
 	agent := d.start("plimsoll", "agent")
@@ -366,7 +392,8 @@ func TestUninstallPutsEverythingBack(t *testing.T) {
 	agent.end()
 	same(t, all)
 
-	killed := newAgent(t, policy("none"), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	killed := newAgent(t, policy("none"), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"),
+		"--node-name", nodeName)
 	killed.state = d.state
 	killed.start() // it is not held
 	helped()
@@ -383,15 +410,8 @@ func diagnosed(t *testing.T, p *pod) {
 		t.Fatalf("diagnosed: %+v", d)
 	}
 	c := d.Containers[0]
-	if c.Cgroup != p.containers["a"] || c.Limit == nil || c.Reserved == nil || c.Received < 50*ms || c.Wanted < 500*ms || len(c.Waits) == 0 {
+	if c.Cgroup != p.containers["a"] || c.Limit == nil || c.Reserved == nil || c.Received < 50*ms ||
+		c.Wanted < 500*ms || len(c.Waits) == 0 {
 		t.Errorf("diagnosed: %+v", c)
 	}
-}
-
-// files are those of the pod alone.
-func (p *pod) files() map[string]string {
-	p.t.Helper()
-	all := files(p.t)
-	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.Contains(name, path.Base(p.path)) })
-	return all
 }

@@ -16,7 +16,8 @@ func TestAgentWithoutHostPID(t *testing.T) {
 	if cluster.groups.Version() == cgroup.V2 {
 		cgrouptest.Elsewhere(t, "tier kube on cgroup v1", "it need not see tasks on v2")
 	}
-	p := start(t, want{name: "unseen", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	p := start(t, want{name: "unseen", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	d := deploy(t)
 	d.hidden = true
 	self := d.start("plimsoll", "agent")
@@ -26,7 +27,8 @@ func TestAgentWithoutHostPID(t *testing.T) {
 		}
 		return ""
 	})
-	if problems := strings.Join(answer[report.Status](t, "status").Problems, "\n"); !strings.Contains(problems, "hostPID: true") {
+	if problems := strings.Join(answer[report.Status](t, "status").Problems, "\n"); !strings.Contains(problems,
+		"hostPID: true") {
 		t.Errorf("problems: %q", problems)
 	}
 	p.stays(none)

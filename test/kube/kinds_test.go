@@ -70,7 +70,8 @@ func TestSidecarAndEphemeralContainer(t *testing.T) {
 	a := follower(t, "cpuBurstOnly")
 	want := map[string]time.Duration{"": 70 * ms, "a": 50 * ms, "side": 20 * ms}
 	p.become(want)
-	p.kubectl("debug", p.name, "--image=plimsoll.test/busybox:1", "--image-pull-policy=Never", "--container=look", "--", "sleep", "1000")
+	p.kubectl("debug", p.name, "--image=plimsoll.test/busybox:1", "--image-pull-policy=Never", "--container=look", "--",
+		"sleep", "1000")
 	p.running("look")
 	want["look"] = 0
 	p.stays(want)
@@ -87,9 +88,11 @@ func TestSidecarAndEphemeralContainer(t *testing.T) {
 	}
 }
 
-// TestPodLevelLimit: a limit that the pod has for all its containers together. The kubelet gives it to each that has none, too.
+// TestPodLevelLimit: a limit that the pod has for all its containers together.
+// The kubelet gives it to each that has none, too.
 func TestPodLevelLimit(t *testing.T) {
-	p := start(t, want{name: "together", containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}}, together("400m"))
+	p := start(t, want{name: "together", containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}},
+		together("400m"))
 	before := files(t)
 	if b := p.limits()[""]; b.Quota != 40*ms {
 		t.Fatalf("the pod has %v: the scenario proves nothing", b)
@@ -105,7 +108,9 @@ func TestStaticPod(t *testing.T) {
 	dir := t.TempDir()
 	kubeletSays(t, "fileCheckFrequency: 1s\nstaticPodPath: "+dir)
 	p := &pod{t: t, namespace: "default", name: "static-" + nodeName}
-	remove := p.from(dir, want{name: "static", namespace: "default", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	remove := p.from(dir, want{name: "static", namespace: "default",
+		containers: []container{sleeper("a", "100m",
+			"500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	p.running("a")
 	before := files(t)
 	a := follower(t, "none")
@@ -124,7 +129,9 @@ func TestForeignWriterIsReportedOnce(t *testing.T) {
 	p.setBurst("a", 7*ms)
 	p.event("CPULimitForeignWriter", "another program")
 	p.setBurst("a", 9*ms)
-	always(t, 3*time.Second, func() string { return cmp.Diff(map[string]time.Duration{"": 50 * ms, "a": 9 * ms}, p.bursts()) })
+	always(t, 3*time.Second, func() string {
+		return cmp.Diff(map[string]time.Duration{"": 50 * ms, "a": 9 * ms}, p.bursts())
+	})
 	if said := warnings(t, p.namespace, p.name, "CPULimitForeignWriter"); len(said) != 1 {
 		t.Errorf("%d Events: %q", len(said), said)
 	}

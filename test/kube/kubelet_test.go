@@ -22,7 +22,8 @@ func TestKubeletWithoutQuotas(t *testing.T) {
 	kubeletSays(t, "cpuCFSQuota: false")
 	p := start(t, want{name: "free", containers: []container{hog("a", "100m", "100m")}})
 	before := files(t)
-	free := map[string]cpu.Bandwidth{"": {Quota: cpu.Unlimited, Period: 100 * ms}, "a": {Quota: cpu.Unlimited, Period: 100 * ms}}
+	free := map[string]cpu.Bandwidth{"": {Quota: cpu.Unlimited, Period: 100 * ms},
+		"a": {Quota: cpu.Unlimited, Period: 100 * ms}}
 	if diff := cmp.Diff(free, p.limits()); diff != "" {
 		t.Fatalf("the kubelet wrote a quota, the scenario proves nothing:\n%s", diff)
 	}
@@ -37,12 +38,15 @@ func TestKubeletWithoutQuotas(t *testing.T) {
 func TestKubeletWithShortPeriods(t *testing.T) {
 	kubeletSays(t, "cpuCFSQuotaPeriod: 10ms\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}")
 	p := start(t, want{name: "short", containers: []container{sleeper("a", "100m", "500m")}})
-	least := start(t, want{name: "least", containers: []container{sleeper("a", "20m", "50m")}}) // the kubelet reports it as 100m
+	// the kubelet reports it as 100m
+	least := start(t, want{name: "least", containers: []container{sleeper("a", "20m", "50m")}})
 	before := files(t)
 	a := follower(t, "auto")
 	for p, quota := range map[*pod]time.Duration{p: 5 * ms, least: ms} {
 		short := cpu.Bandwidth{Quota: quota, Period: 10 * ms, Burst: quota}
-		eventually(t, wait, func() string { return cmp.Diff(map[string]cpu.Bandwidth{"": short, "a": short}, p.limits()) })
+		eventually(t, wait, func() string {
+			return cmp.Diff(map[string]cpu.Bandwidth{"": short, "a": short}, p.limits())
+		})
 	}
 	a.stop(syscall.SIGTERM)
 	same(t, before)
@@ -61,7 +65,8 @@ func TestKubeletWithACgroupRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { // the kubelet's groups below are empty by then
-			if out, err := exec.Command("find", dir, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").CombinedOutput(); err != nil {
+			if out, err := exec.Command("find", dir, "-depth", "-type", "d", "-exec", "rmdir", "{}",
+				";").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})

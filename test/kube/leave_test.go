@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -54,4 +55,12 @@ func allGone(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// files are those of the pod alone.
+func (p *pod) files() map[string]string {
+	p.t.Helper()
+	all := files(p.t)
+	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.Contains(name, path.Base(p.path)) })
+	return all
 }

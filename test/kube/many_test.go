@@ -22,8 +22,8 @@ const many = 110
 // mostRSS is what the agent may need for them.
 const mostRSS = 40 << 20
 
-// crowd makes pods that the API server binds to the node, each with what an ordinary one carries. The kubelet is away: the
-// control groups are made by the test, where the kubelet would make them.
+// crowd makes pods that the API server binds to the node, each with what an ordinary one carries. The kubelet is away:
+// the control groups are made by the test, where the kubelet would make them.
 func crowd(t *testing.T) {
 	t.Helper()
 	allGone(t)
@@ -37,8 +37,9 @@ func crowd(t *testing.T) {
 	var list []object
 	ballast := strings.Repeat("x", 4096) // of annotations and managed fields that are not read here
 	for i := range many {
-		w := want{name: fmt.Sprintf("p%d", i), namespace: "crowd", annotations: map[string]string{"ballast": ballast, annotation: `{"policy": "cpuBurstOnly"}`},
-			containers: []container{sleeper("a", "10m", "100m"), sleeper("b", "10m", "100m")}}
+		w := want{name: fmt.Sprintf("p%d", i), namespace: "crowd",
+			annotations: map[string]string{"ballast": ballast, annotation: `{"policy": "cpuBurstOnly"}`},
+			containers:  []container{sleeper("a", "10m", "100m"), sleeper("b", "10m", "100m")}}
 		list = append(list, w.manifest())
 	}
 	text, err := json.Marshal(object{"apiVersion": "v1", "kind": "List", "items": list})
@@ -53,7 +54,8 @@ func crowd(t *testing.T) {
 	var made struct {
 		Items []struct{ Metadata struct{ UID string } }
 	}
-	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "--namespace", "crowd", "-o", "json")), &made); err != nil {
+	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "--namespace", "crowd", "-o", "json")),
+		&made); err != nil {
 		t.Fatal(err)
 	}
 	if len(made.Items) != many {
@@ -95,7 +97,8 @@ func requests(t *testing.T) map[string]int {
 			UserAgent, Verb, Stage string
 			ObjectRef              struct{ Resource, Name string }
 		}
-		if json.Unmarshal(line, &e) == nil && strings.HasPrefix(e.UserAgent, "plimsoll/") && e.Stage == "RequestReceived" {
+		if json.Unmarshal(line, &e) == nil && strings.HasPrefix(e.UserAgent, "plimsoll/") &&
+			e.Stage == "RequestReceived" {
 			counts[e.Verb+" "+strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Name, "/")]++
 		}
 	}
@@ -125,12 +128,14 @@ func TestFullNode(t *testing.T) {
 	begin := time.Now()
 	a := follower(t, "none")
 	took := eventually(t, wait, func() string {
-		if s := a.status(); s.Kubernetes == nil || !s.Kubernetes.Ready || s.Kubernetes.Pods < many || s.Kubernetes.Matched < many {
+		if s := a.status(); s.Kubernetes == nil || !s.Kubernetes.Ready || s.Kubernetes.Pods < many ||
+			s.Kubernetes.Matched < many {
 			return fmt.Sprintf("%+v", s.Kubernetes)
 		}
 		return ""
 	})
-	t.Logf("all known %v after the start of the agent, %v after it answered", time.Since(begin).Round(ms), took.Round(ms))
+	t.Logf("all known %v after the start of the agent, %v after it answered", time.Since(begin).Round(ms),
+		took.Round(ms))
 	time.Sleep(3 * time.Second)
 	now := requests(t)
 	lists, watches := 0, 0

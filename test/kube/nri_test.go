@@ -38,7 +38,8 @@ func (p *pod) resizes(want map[string]cpu.Bandwidth) time.Duration {
 // TestResizeWithNRI: containerd calls the plugin before it writes, and the kernel accepts the first write of the
 // kubelet, at both levels. Nothing else announces the resize to the agent.
 func TestResizeWithNRI(t *testing.T) {
-	p := start(t, want{name: "asked", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
+	p := start(t,
+		want{name: "asked", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
 	a := newAgent(t, policy("cpuBurstOnly"), "--nri-socket", nriSocket)
 	a.start()
 	a.connected("nri")
@@ -46,7 +47,8 @@ func TestResizeWithNRI(t *testing.T) {
 	for _, size := range []int{200, 400, 100} {
 		p.resize("a", "50m", milli(size))
 		quota := time.Duration(size) * ms / 10
-		took := p.resizes(map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)})
+		took := p.resizes(map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms),
+			"a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)})
 		t.Logf("%dm after %v", size, took.Round(ms))
 	}
 	s := a.status().NRI
@@ -65,7 +67,8 @@ func TestResizeWithNRI(t *testing.T) {
 	})
 	runtimeKnown(t) // or its first call may fail, and it says so
 	p.resize("a", "50m", "80m")
-	p.resizes(map[string]cpu.Bandwidth{"": bandwidth(18*ms, 18*ms), "a": bandwidth(8*ms, 8*ms), "b": bandwidth(10*ms, 10*ms)})
+	p.resizes(map[string]cpu.Bandwidth{"": bandwidth(18*ms, 18*ms), "a": bandwidth(8*ms, 8*ms),
+		"b": bandwidth(10*ms, 10*ms)})
 	a.stop(syscall.SIGTERM)
 	want := map[string]cpu.Bandwidth{"": bandwidth(18*ms, 0), "a": bandwidth(8*ms, 0), "b": bandwidth(10*ms, 0)}
 	if diff := cmp.Diff(want, p.limits()); diff != "" {
@@ -73,7 +76,8 @@ func TestResizeWithNRI(t *testing.T) {
 	}
 }
 
-// resizeFlags are the ways in which an agent learns of a resize: the runtime calls it before, or the API server sends it.
+// resizeFlags are the ways in which an agent learns of a resize: the runtime calls it before,
+// or the API server sends it.
 func resizeFlags() map[string][]string {
 	return map[string][]string{
 		"nri":  {"--nri-socket", nriSocket},
@@ -92,12 +96,14 @@ func (a *agent) connected(how string) {
 	})
 }
 
-// TestResizeOfARaisedPod: a container that is raised above its limit, beside one that is made smaller, larger and smaller.
-// On v1 a pod's quota below a container's is refused.
+// TestResizeOfARaisedPod: a container that is raised above its limit, beside one that is made smaller, larger and
+// smaller. On v1 a pod's quota below a container's is refused.
 func TestResizeOfARaisedPod(t *testing.T) {
 	for name, flags := range resizeFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"), hog("hog", "50m", "100m")}})
+			p := start(t,
+				want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"),
+					hog("hog", "50m", "100m")}})
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
 			a.start()
 			a.connected(name)
@@ -112,7 +118,8 @@ func TestResizeOfARaisedPod(t *testing.T) {
 				eventually(t, wait, raised)
 			}
 			a.stop(syscall.SIGTERM)
-			if diff := cmp.Diff(map[string]cpu.Bandwidth{"": bandwidth(30*ms, 0), "a": bandwidth(20*ms, 0), "hog": bandwidth(10*ms, 0)}, p.limits()); diff != "" {
+			if diff := cmp.Diff(map[string]cpu.Bandwidth{"": bandwidth(30*ms, 0), "a": bandwidth(20*ms, 0),
+				"hog": bandwidth(10*ms, 0)}, p.limits()); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -25,7 +25,8 @@ func (p *pod) helped(name string, limit time.Duration) string {
 // TestKilledAgent: what an agent leaves that was killed is taken over by the next one, which puts every file back when
 // it stops; and so does a restore without an agent.
 func TestKilledAgent(t *testing.T) {
-	p := start(t, want{name: "killed", containers: []container{sleeper("a", "100m", "500m"), hog("hog", "100m", "200m")}})
+	p := start(t,
+		want{name: "killed", containers: []container{sleeper("a", "100m", "500m"), hog("hog", "100m", "200m")}})
 	before := files(t)
 	a := follower(t, "auto")
 	helped := func() {
@@ -67,7 +68,8 @@ func during(t *testing.T, variable string, d time.Duration) time.Duration {
 // TestAPIServerAway: for a while the API server does not answer. Values in force stay in force, an agent that starts
 // meanwhile writes nothing before it knows the pods, and both restore everything.
 func TestAPIServerAway(t *testing.T) {
-	p := start(t, want{name: "away", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "300m")}})
+	p := start(t,
+		want{name: "away", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "300m")}})
 	before := files(t, p)
 	a := follower(t, "cpuBurstOnly")
 	bursts := map[string]time.Duration{"": 80 * ms, "a": 50 * ms, "b": 30 * ms}
@@ -108,10 +110,11 @@ func TestKubeletAndRuntimeRestart(t *testing.T) {
 	same(t, before)
 }
 
-// TestContainerRestart: the new container gets its burst, again and again, and the pod's limit does not drift (Koordinator
-// adds the difference of a container that is gone to the pod's quota for good).
+// TestContainerRestart: the new container gets its burst, again and again, and the pod's limit does not drift
+// (Koordinator adds the difference of a container that is gone to the pod's quota for good).
 func TestContainerRestart(t *testing.T) {
-	p := start(t, want{name: "restarts", containers: []container{hog("a", "50m", "100m"), sleeper("b", "100m", "300m")}})
+	p := start(t,
+		want{name: "restarts", containers: []container{hog("a", "50m", "100m"), sleeper("b", "100m", "300m")}})
 	before := files(t, p)
 	a := follower(t, "auto")
 	for range 2 {
@@ -123,8 +126,8 @@ func TestContainerRestart(t *testing.T) {
 	same(t, before, p)
 }
 
-// TestDeletionUnderLoad: pods come and go while their containers are throttled and raised. The agent goes on, the kubelet
-// removes every group, and the pod that stays is as before.
+// TestDeletionUnderLoad: pods come and go while their containers are throttled and raised. The agent goes on, the
+// kubelet removes every group, and the pod that stays is as before.
 func TestDeletionUnderLoad(t *testing.T) {
 	stays := start(t, want{name: "stays", containers: []container{sleeper("a", "100m", "300m")}})
 	before := files(t)
@@ -133,7 +136,8 @@ func TestDeletionUnderLoad(t *testing.T) {
 	for round := range 3 {
 		var wanted []want
 		for i := range 3 {
-			wanted = append(wanted, want{name: fmt.Sprintf("goes-%d-%d", round, i), containers: []container{hog("a", "20m", "50m")}})
+			wanted = append(wanted, want{name: fmt.Sprintf("goes-%d-%d", round, i),
+				containers: []container{hog("a", "20m", "50m")}})
 		}
 		pods := starts(t, wanted...)
 		for _, p := range pods {
@@ -168,9 +172,12 @@ func TestEviction(t *testing.T) {
 	p := start(t, want{name: "evicted", containers: []container{hog("a", "20m", "50m")}})
 	a := follower(t, "auto")
 	eventually(t, wait, func() string { return p.helped("a", 5*ms) })
-	kubeletSays(t, "evictionSoft: {memory.available: 99%}\nevictionSoftGracePeriod: {memory.available: 1s}\nevictionMaxPodGracePeriod: 1")
+	kubeletSays(t,
+		"evictionSoft: {memory.available: 99%}\nevictionSoftGracePeriod: {memory.available: "+
+			"1s}\nevictionMaxPodGracePeriod: 1")
 	eventually(t, wait, func() string {
-		if status := p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status}"); !strings.Contains(status, "TerminationByKubelet") {
+		if status := p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status}"); !strings.Contains(status,
+			"TerminationByKubelet") {
 			return "the pod is not evicted: " + status
 		}
 		if _, err := cluster.groups.Inode(p.path); err == nil {

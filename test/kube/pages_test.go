@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestPagesAreForReaders: on the pod's address, over TLS, the pages are for accounts that may get them in the cluster, and
-// the probes are open and say nothing. The agent's container has no port, and the one that serves has no capability.
+// TestPagesAreForReaders: on the pod's address, over TLS, the pages are for accounts that may get them in the cluster,
+// and the probes are open and say nothing. The agent's container has no port,
+// and the one that serves has no capability.
 func TestPagesAreForReaders(t *testing.T) {
 	d := deploy(t)
 	self := d.start("plimsoll", "agent")
@@ -29,7 +30,8 @@ func TestPagesAreForReaders(t *testing.T) {
 		return strings.TrimSpace(self.kubectl("create", "token", name))
 	}
 	stranger, scraper := account("stranger"), account("scraper")
-	kubectl(t, "create", "clusterrolebinding", "scraper", "--clusterrole=plimsoll-reader", "--serviceaccount="+agents+":scraper")
+	kubectl(t, "create", "clusterrolebinding", "scraper", "--clusterrole=plimsoll-reader",
+		"--serviceaccount="+agents+":scraper")
 	t.Cleanup(func() { kubectl(t, "delete", "clusterrolebinding", "scraper") })
 	for _, c := range []struct{ url, token, want string }{
 		{"https://" + address + "/metrics", "", "401"},

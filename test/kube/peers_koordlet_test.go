@@ -44,8 +44,8 @@ func koordletBinary(t *testing.T) string {
 	return strings.TrimSpace(out)
 }
 
-// nodeSLO is what koord-manager would make of the ConfigMap: it is koordlet's only source of a policy for the node. The kinds of
-// objects are those of its module.
+// nodeSLO is what koord-manager would make of the ConfigMap: it is koordlet's only source of a policy for the node. The
+// kinds of objects are those of its module.
 func nodeSLO(t *testing.T, burstPercent int) {
 	t.Helper()
 	crds, err := filepath.Glob(filepath.Join(filepath.Dir(koordletBinary(t)), "crd/bases/*.yaml"))
@@ -57,8 +57,9 @@ func nodeSLO(t *testing.T, burstPercent int) {
 	}
 	kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd", "nodeslos.slo.koordinator.sh")
 	const at = "/apis/slo.koordinator.sh/v1alpha1/nodeslos"
-	burst := object{"policy": "auto", "cpuBurstPercent": burstPercent, "cfsQuotaBurstPercent": raisePercent, "cfsQuotaBurstPeriodSeconds": -1,
-		"sharePoolThresholdPercent": 100}
+	burst := object{"policy": "auto", "cpuBurstPercent": burstPercent, "cfsQuotaBurstPercent": raisePercent,
+		"cfsQuotaBurstPeriodSeconds": -1,
+		"sharePoolThresholdPercent":  100}
 	o := object{"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": object{"name": nodeName},
 		"spec": object{"cpuBurstStrategy": burst}}
 	eventually(t, wait, func() string {
@@ -73,7 +74,8 @@ func nodeSLO(t *testing.T, burstPercent int) {
 	})
 }
 
-// begin starts koordlet as its DaemonSet does, but for the folders, which are the host's own here, and waits until it runs.
+// begin starts koordlet as its DaemonSet does, but for the folders, which are the host's own here,
+// and waits until it runs.
 func (k *koordlet) begin() {
 	k.t.Helper()
 	binary := koordletBinary(k.t)
@@ -94,13 +96,19 @@ func (k *koordlet) begin() {
 			k.t.Fatal(err)
 		}
 	}
-	k.cmd = exec.Command("nsenter", inside, binary, "-feature-gates=CPUBurst=true", "-v="+strconv.Itoa(koordletVerbosity),
+	k.cmd = exec.Command("nsenter", inside, binary, "-feature-gates=CPUBurst=true",
+		"-v="+strconv.Itoa(koordletVerbosity),
 		"-addr=127.0.0.1:9316", "-cgroup-root-dir="+cgrouptest.Root()+"/", "-tsdb-path="+at("tsdb"),
-		"-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/", "-var-run-root-dir="+filepath.Dir(nriSocket)+"/",
-		"-runtime-hooks-nri-socket-path="+filepath.Base(nriSocket), "-containerd-endpoint="+filepath.Join(scratch, "containerd/containerd.sock"),
-		"-runtime-hooks-addr="+at("koordlet.sock"), "-runtime-hooks-host-endpoint="+at("koordlet.sock"), "-runtime-hooks-config-path="+at("hooks"),
-		"-prediction-checkpoint-filepath="+at("prediction"), "-pod-resources-proxy-path="+at("pod-resources"), "-xpu-device-infos-dir="+at("xpu"))
-	k.cmd.Env = append(os.Environ(), "agent_mode=hostMode", "NODE_NAME="+nodeName, "KUBECONFIG="+filepath.Join(scratch, "pki/admin.kubeconfig"))
+		"-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/",
+		"-var-run-root-dir="+filepath.Dir(nriSocket)+"/",
+		"-runtime-hooks-nri-socket-path="+filepath.Base(nriSocket),
+		"-containerd-endpoint="+filepath.Join(scratch, "containerd/containerd.sock"),
+		"-runtime-hooks-addr="+at("koordlet.sock"), "-runtime-hooks-host-endpoint="+at("koordlet.sock"),
+		"-runtime-hooks-config-path="+at("hooks"),
+		"-prediction-checkpoint-filepath="+at("prediction"), "-pod-resources-proxy-path="+at("pod-resources"),
+		"-xpu-device-infos-dir="+at("xpu"))
+	k.cmd.Env = append(os.Environ(), "agent_mode=hostMode", "NODE_NAME="+nodeName,
+		"KUBECONFIG="+filepath.Join(scratch, "pki/admin.kubeconfig"))
 	k.cmd.Stdout, k.cmd.Stderr, k.done = log, log, make(chan struct{})
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := k.cmd.Start(); err != nil {
@@ -170,7 +178,8 @@ func newShipped(t *testing.T) *shipped {
 	if _, err := output(build); err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("strategy: {policy: auto, cfsQuotaBurstPercent: %d, sharePoolThresholdPercent: 100, startupSeconds: 0}\n", raisePercent)
+	config := fmt.Sprintf("strategy: {policy: auto, cfsQuotaBurstPercent: %d, sharePoolThresholdPercent: 100, "+
+		"startupSeconds: 0}\n", raisePercent)
 	s.agent = newAgent(t, config, append(following(), "--nri-socket", nriSocket)...)
 	s.busy = true // as the peer
 	return s
@@ -222,7 +231,8 @@ func used(t *testing.T, pids []int) (sum time.Duration) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // proc(5): from the state on
+		// proc(5): from the state on
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 		for _, f := range fields[11:13] {
 			ticks, err := strconv.ParseInt(f, 10, 64)
 			if err != nil {

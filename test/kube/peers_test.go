@@ -28,7 +28,8 @@ type versus struct {
 
 // versusSettings: PLIMSOLL_PEERS is short or full.
 func versusSettings() versus {
-	v := versus{Settings: peers.Settings{Limit: 50 * ms, Rate: apacheRate, Load: 25 * time.Second, Pods: 50, Small: 10 * ms, Steps: 5, Spin: 4 * time.Second,
+	v := versus{Settings: peers.Settings{Limit: 50 * ms, Rate: apacheRate, Load: 25 * time.Second, Pods: 50,
+		Small: 10 * ms, Steps: 5, Spin: 4 * time.Second,
 		Resized: 40 * ms, Patience: 15 * time.Second, Idle: 15 * time.Second, Percent: raisePercent}}
 	if v.short = os.Getenv("PLIMSOLL_PEERS") == "short"; v.short {
 		v.Load, v.Pods, v.Steps, v.Idle = 5*time.Second, 4, 1, 5*time.Second
@@ -36,8 +37,8 @@ func versusSettings() versus {
 	return v
 }
 
-// TestPeers is the comparison of docs/COMPARISON.md (make bench-peers). Each way has the same pod, the same requests at the same
-// instants, and the same kubelet, one after another.
+// TestPeers is the comparison of docs/COMPARISON.md (make bench-peers). Each way has the same pod, the same requests at
+// the same instants, and the same kubelet, one after another.
 func TestPeers(t *testing.T) {
 	v := versusSettings()
 	r := peers.Result{Settings: v.Settings, Machine: machine(t)}
@@ -51,7 +52,8 @@ func TestPeers(t *testing.T) {
 		"koordlet, burst 100 %": &koordlet{t: t, percent: 100},
 		"Plimsoll":              newShipped(t),
 	}
-	ways := []struct{ name, limit string }{{"limit", apacheLimit}, {"limit x 3", "1500m"}, {"no limit", ""}, {"koordlet", apacheLimit},
+	ways := []struct{ name, limit string }{{"limit", apacheLimit}, {"limit x 3", "1500m"}, {"no limit", ""},
+		{"koordlet", apacheLimit},
 		{"koordlet, burst 100 %", apacheLimit}, {"Plimsoll", apacheLimit}}
 	for _, w := range ways {
 		if v.short && w.name != "limit" && w.name != "koordlet" && w.name != "Plimsoll" {
@@ -92,7 +94,8 @@ func machine(t *testing.T) peers.Machine {
 		}
 	}
 	m.Kubernetes = serverVersion(t)
-	runtimes := strings.TrimSpace(kubectl(t, "get", "node", nodeName, "-o", "jsonpath={.status.nodeInfo.containerRuntimeVersion}"))
+	runtimes := strings.TrimSpace(kubectl(t, "get", "node", nodeName, "-o",
+		"jsonpath={.status.nodeInfo.containerRuntimeVersion}"))
 	m.Containerd, _, _ = strings.Cut(strings.TrimPrefix(runtimes, "containerd://"), "+")
 	_, m.Koordlet, _ = strings.Cut(strings.TrimSuffix(koordletBinary(t), "/koordlet"), "/koordlet-")
 	version, err := command(nil, cluster.binary, "--version")
@@ -134,8 +137,10 @@ func (v versus) serve(p *pod) *peers.Service {
 	p.serve(2, v.Load, &s)
 	saw := o.end()
 	l := s.latency
-	return &peers.Service{P50: l.Quantile(0.5), P90: l.Quantile(0.9), P99: l.Quantile(0.99), Mean: l.Mean(), Requests: int(l.Count()),
-		Periods: s.periods, Throttled: s.throttled, Stood: saw.stood(), Throttles: len(saw.throttles), CPUs: s.used.Seconds() / s.during.Seconds()}
+	return &peers.Service{P50: l.Quantile(0.5), P90: l.Quantile(0.9), P99: l.Quantile(0.99), Mean: l.Mean(),
+		Requests: int(l.Count()),
+		Periods:  s.periods, Throttled: s.throttled, Stood: saw.stood(), Throttles: len(
+			saw.throttles), CPUs: s.used.Seconds() / s.during.Seconds()}
 }
 
 // runs is a container that uses a CPU from SIGUSR1 to SIGUSR2.
@@ -246,15 +251,16 @@ func (v versus) crowd(t *testing.T) (pods []*pod) {
 	for len(pods) < v.Pods {
 		var list []want
 		for i := range min(25, v.Pods-len(pods)) {
-			list = append(list, want{name: fmt.Sprintf("small%d", len(pods)+i), containers: []container{runs("a", "5m", "100m")}})
+			list = append(list, want{name: fmt.Sprintf("small%d", len(pods)+i),
+				containers: []container{runs("a", "5m", "100m")}})
 		}
 		pods = append(pods, starts(t, list...)...)
 	}
 	return pods
 }
 
-// many measures a way on the full node: what the agent takes while nothing happens, and how soon it acts when a container begins
-// to want a CPU, one after another. Each container does so once, for an agent may have left it raised.
+// many measures a way on the full node: what the agent takes while nothing happens, and how soon it acts when a
+// container begins to want a CPU, one after another. Each container does so once, for an agent may have left it raised.
 func (v versus) many(t *testing.T, w *peers.Way, steps, all []*pod, agent runner) {
 	t.Helper()
 	if agent != nil {
@@ -269,7 +275,8 @@ func (v versus) many(t *testing.T, w *peers.Way, steps, all []*pod, agent runner
 		p.spins("a", false)
 		s := o.end()
 		w.Steps = append(w.Steps, peers.Step{Effect: s.effect(), Stood: s.stood()})
-		t.Logf("%s, a container begins to spin: %d throttles, stood still for %v, %+v", w.Name, len(s.throttles), s.stood().Round(ms), s.effect())
+		t.Logf("%s, a container begins to spin: %d throttles, stood still for %v, %+v", w.Name, len(s.throttles),
+			s.stood().Round(ms), s.effect())
 	}
 	if agent == nil {
 		return

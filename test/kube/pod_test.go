@@ -71,7 +71,8 @@ func (w want) manifest() object {
 	}
 	return object{"apiVersion": "v1", "kind": "Pod",
 		"metadata": object{"name": w.name, "namespace": w.namespace, "labels": w.labels, "annotations": w.annotations},
-		"spec":     object{"nodeName": nodeName, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 1, "containers": containers}}
+		"spec": object{"nodeName": nodeName, "automountServiceAccountToken": false,
+			"terminationGracePeriodSeconds": 1, "containers": containers}}
 }
 
 // pod is one that runs.
@@ -83,8 +84,8 @@ type pod struct {
 	containers      map[string]string // paths by name
 }
 
-// start makes a pod, waits until it runs and finds its control groups. It is deleted at the end of the test. More of its
-// specification may be said.
+// start makes a pod, waits until it runs and finds its control groups. It is deleted at the end of the test. More of
+// its specification may be said.
 func start(t *testing.T, w want, more ...func(spec object)) *pod {
 	t.Helper()
 	p := begin(t, w, more...)
@@ -189,14 +190,16 @@ func (p *pod) find() {
 		}
 	}
 	get(p.t, p.at(), &o)
-	class := map[string]string{"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}[o.Status.QOSClass]
+	class := map[string]string{"Guaranteed": "", "Burstable": "burstable",
+		"BestEffort": "besteffort"}[o.Status.QOSClass]
 	uid := o.Metadata.UID
 	if hash := o.Metadata.Annotations["kubernetes.io/config.hash"]; hash != "" {
 		uid = hash
 	}
 	p.path = path.Join("/", p.root, "kubepods", class, "pod"+uid)
 	p.containers = map[string]string{}
-	for _, c := range slices.Concat(o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses) {
+	for _, c := range slices.Concat(o.Status.ContainerStatuses, o.Status.InitContainerStatuses,
+		o.Status.EphemeralContainerStatuses) {
 		if _, id, _ := strings.Cut(c.ContainerID, "://"); c.State.Running != nil {
 			p.containers[c.Name] = path.Join(p.path, id)
 		}
@@ -268,9 +271,9 @@ func (p *pod) restart(name string) {
 	})
 }
 
-// files reads all that the agent may ever write of every group of the kubelet's, byte by byte, but for the shares of the
-// classes' groups, which the kubelet writes as pods come and go. The containers of some pods go by their names: a restart
-// gives them other ids.
+// files reads all that the agent may ever write of every group of the kubelet's, byte by byte, but for the shares of
+// the classes' groups, which the kubelet writes as pods come and go. The containers of some pods go by their names: a
+// restart gives them other ids.
 func files(t *testing.T, pods ...*pod) map[string]string {
 	t.Helper()
 	var names []string

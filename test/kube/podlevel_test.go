@@ -16,7 +16,8 @@ import (
 // together gives a pod a limit for all its containers together (KEP 2837).
 func together(limit string) func(spec object) {
 	return func(spec object) {
-		spec["resources"] = object{"requests": object{"cpu": "100m", "memory": "64Mi"}, "limits": object{"cpu": limit, "memory": "64Mi"}}
+		spec["resources"] = object{"requests": object{"cpu": "100m", "memory": "64Mi"},
+			"limits": object{"cpu": limit, "memory": "64Mi"}}
 	}
 }
 
@@ -42,12 +43,14 @@ func (p *pod) podLevelIs(limit string) {
 	})
 }
 
-// TestPodLevelResize: the limit of a whole pod is made smaller and larger in place beside bursts. A container without a limit
-// of its own gets the pod's, so the kubelet resizes it with the pod.
+// TestPodLevelResize: the limit of a whole pod is made smaller and larger in place beside bursts. A container without a
+// limit of its own gets the pod's, so the kubelet resizes it with the pod.
 func TestPodLevelResize(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, want{name: "whole-" + name, containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}}, together("400m"))
+			p := start(t,
+				want{name: "whole-" + name, containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}},
+				together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
 			a.start()
 			a.connected(name)
@@ -55,14 +58,16 @@ func TestPodLevelResize(t *testing.T) {
 			for _, size := range []int{200, 500, 300} {
 				p.resizePod(milli(size))
 				quota := time.Duration(size) * ms / 10
-				want := map[string]cpu.Bandwidth{"": bandwidth(quota, quota), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)}
+				want := map[string]cpu.Bandwidth{"": bandwidth(quota, quota), "a": bandwidth(quota, quota),
+					"b": bandwidth(10*ms, 10*ms)}
 				took := p.resizedBy(name, want)
 				t.Logf("%dm after %v", size, took.Round(ms))
 				p.podLevelIs(milli(size))
 				p.resized()
 			}
 			a.stop(syscall.SIGTERM)
-			want := map[string]cpu.Bandwidth{"": bandwidth(30*ms, 0), "a": bandwidth(30*ms, 0), "b": bandwidth(10*ms, 0)}
+			want := map[string]cpu.Bandwidth{"": bandwidth(30*ms, 0), "a": bandwidth(30*ms, 0),
+				"b": bandwidth(10*ms, 0)}
 			if diff := cmp.Diff(want, p.limits()); diff != "" {
 				t.Error(diff)
 			}
@@ -74,7 +79,9 @@ func TestPodLevelResize(t *testing.T) {
 func TestPodLevelResizeAlone(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, want{name: "alone-" + name, containers: []container{sleeper("a", "50m", "100m"), sleeper("b", "50m", "100m")}}, together("400m"))
+			p := start(t,
+				want{name: "alone-" + name, containers: []container{sleeper("a", "50m", "100m"),
+					sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
 			a.start()
 			a.connected(name)
@@ -82,7 +89,8 @@ func TestPodLevelResizeAlone(t *testing.T) {
 			for _, size := range []int{200, 500, 150} {
 				p.resizePod(milli(size))
 				quota := time.Duration(size) * ms / 10
-				want := map[string]cpu.Bandwidth{"": bandwidth(quota, quota), "a": bandwidth(10*ms, 10*ms), "b": bandwidth(10*ms, 10*ms)}
+				want := map[string]cpu.Bandwidth{"": bandwidth(quota, quota), "a": bandwidth(10*ms, 10*ms),
+					"b": bandwidth(10*ms, 10*ms)}
 				took := p.resizedBy(name, want)
 				t.Logf("%dm after %v", size, took.Round(ms))
 				p.podLevelIs(milli(size))
@@ -93,7 +101,8 @@ func TestPodLevelResizeAlone(t *testing.T) {
 				t.Errorf("the runtime did not call: %+v", n)
 			}
 			a.stop(syscall.SIGTERM)
-			want := map[string]cpu.Bandwidth{"": bandwidth(15*ms, 0), "a": bandwidth(10*ms, 0), "b": bandwidth(10*ms, 0)}
+			want := map[string]cpu.Bandwidth{"": bandwidth(15*ms, 0), "a": bandwidth(10*ms, 0),
+				"b": bandwidth(10*ms, 0)}
 			if diff := cmp.Diff(want, p.limits()); diff != "" {
 				t.Error(diff)
 			}
@@ -101,12 +110,14 @@ func TestPodLevelResizeAlone(t *testing.T) {
 	}
 }
 
-// TestPodLevelResizeOfARaisedPod: beside a container that is raised above its limit. On v1 a pod's quota below a container's is
-// refused.
+// TestPodLevelResizeOfARaisedPod: beside a container that is raised above its limit. On v1 a pod's quota below a
+// container's is refused.
 func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, want{name: "lifted-" + name, containers: []container{sleeper("a", "50m", "100m"), hog("hog", "50m", "100m")}}, together("300m"))
+			p := start(t,
+				want{name: "lifted-" + name, containers: []container{sleeper("a", "50m", "100m"),
+					hog("hog", "50m", "100m")}}, together("300m"))
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
 			a.start()
 			a.connected(name)
@@ -119,7 +130,8 @@ func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 				eventually(t, wait, raised)
 			}
 			a.stop(syscall.SIGTERM)
-			want := map[string]cpu.Bandwidth{"": bandwidth(25*ms, 0), "a": bandwidth(10*ms, 0), "hog": bandwidth(10*ms, 0)}
+			want := map[string]cpu.Bandwidth{"": bandwidth(25*ms, 0), "a": bandwidth(10*ms, 0),
+				"hog": bandwidth(10*ms, 0)}
 			if diff := cmp.Diff(want, p.limits()); diff != "" {
 				t.Error(diff)
 			}

@@ -34,17 +34,20 @@ func follower(t *testing.T, own string) *agent {
 // as an administrator names them.
 func following() []string {
 	return []string{"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName,
-		"--kube-configmaps", "koordinator-system/slo-controller-config,kube-system/ack-slo-config,koordinator-system/ack-slo-pod-config"}
+		"--kube-configmaps",
+		"koordinator-system/slo-controller-config,kube-system/ack-slo-config,koordinator-system/ack-slo-pod-config"}
 }
 
 // TestNamespaceThatNobodyNamed: whoever makes the namespace of Koordinator on a cluster without it sets no policy.
 func TestNamespaceThatNobodyNamed(t *testing.T) {
 	p := start(t, want{name: "trusting", containers: []container{sleeper("a", "100m", "500m")}})
 	clusterStrategy(t, `"policy": "cpuBurstOnly"`)
-	a := newAgent(t, policy("none"), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a := newAgent(t, policy("none"), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"),
+		"--node-name", nodeName)
 	a.start()
 	p.stays(none)
-	configMap(t, "kube-system", "ack-slo-config", map[string]string{"cpu-burst-config": `{"clusterStrategy": {"policy": "cpuBurstOnly"}}`})
+	configMap(t, "kube-system", "ack-slo-config",
+		map[string]string{"cpu-burst-config": `{"clusterStrategy": {"policy": "cpuBurstOnly"}}`})
 	p.become(full(50 * ms))
 }
 
@@ -55,7 +58,8 @@ func configMap(t *testing.T, namespace, name string, data map[string]string) {
 	if err != nil && !conflicts(err) {
 		t.Fatal(err)
 	}
-	apply(t, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": namespace, "name": name}, "data": data})
+	apply(t, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": namespace, "name": name},
+		"data": data})
 	t.Cleanup(func() { unconfigured(t, namespace, name) })
 }
 
@@ -114,7 +118,8 @@ func TestReaction(t *testing.T) {
 // watch follows the pod's annotation as the API server sends it. received waits for a text, and says when it came.
 func (p *pod) watch() (received func(text string) time.Time) {
 	p.t.Helper()
-	cmd := kubectlCommand("get", "pod", p.name, "--namespace", p.namespace, "--watch", "-o", `go-template={{index .metadata.annotations "`+annotation+`"}}{{"\n"}}`)
+	cmd := kubectlCommand("get", "pod", p.name, "--namespace", p.namespace, "--watch", "-o",
+		`go-template={{index .metadata.annotations "`+annotation+`"}}{{"\n"}}`)
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -213,7 +218,8 @@ func warnings(t *testing.T, namespace, name, reason string) (messages []string) 
 	var list struct {
 		Items []struct{ Type, Message string }
 	}
-	get(t, "/api/v1/namespaces/"+namespace+"/events?fieldSelector=involvedObject.name%3D"+name+",reason%3D"+reason, &list)
+	get(t, "/api/v1/namespaces/"+namespace+"/events?fieldSelector=involvedObject.name%3D"+name+",reason%3D"+reason,
+		&list)
 	for _, e := range list.Items {
 		if e.Type == "Warning" {
 			messages = append(messages, e.Message)
@@ -255,7 +261,8 @@ func TestConfigMapOfTheCluster(t *testing.T) {
 	clusterStrategy(t, `"policy": "cpuBurstOnly", "cpuBurstPercent": "many"`)
 	event(t, "koordinator-system", "slo-controller-config", "CPUBurstInvalid", "clusterStrategy.cpuBurstPercent")
 	plain.stays(full(20 * ms))
-	if k := a.status().Kubernetes; len(k.Rejected) != 1 || k.RejectedTotal != 1 || k.Rejected[0].Field != "clusterStrategy.cpuBurstPercent" {
+	if k := a.status().Kubernetes; len(k.Rejected) != 1 || k.RejectedTotal != 1 ||
+		k.Rejected[0].Field != "clusterStrategy.cpuBurstPercent" {
 		t.Errorf("%+v rejected (%d in all), not 1", k.Rejected, k.RejectedTotal)
 	}
 	clusterStrategy(t, `"policy": `)
@@ -297,7 +304,8 @@ func TestNamespaces(t *testing.T) {
 	in, out, asks, beside := pods[0], pods[1], pods[2], pods[3]
 	follower(t, "none")
 	lists := func(text string) {
-		configMap(t, "koordinator-system", "ack-slo-pod-config", map[string]string{"cpu-burst": text, "memory-qos": "{}"})
+		configMap(t, "koordinator-system", "ack-slo-pod-config",
+			map[string]string{"cpu-burst": text, "memory-qos": "{}"})
 	}
 	lists(`{"enabledNamespaces": ["bursts", "rests"], "disabledNamespaces": ["rests"]}`)
 	in.become(full(50 * ms))

@@ -38,26 +38,39 @@ func rows() []row {
 		{both, "policy", "cpuBurstOnly", "the kernel's burst and nothing else", (*desk).burstOnly, nil},
 		{both, "policy", "cfsQuotaBurstOnly", "the quota and nothing else", (*desk).quotaOnly, nil},
 		{both, "policy", "auto", "both", (*desk).bothMechanisms, nil},
-		{both, "cpuBurstPercent", "not said", "1000: ten times the limit (mainline accepts one)", nil, TestDefaultPercentIsCutToTheLimit},
+		{both, "cpuBurstPercent", "not said", "1000: ten times the limit (mainline accepts one)", nil,
+			TestDefaultPercentIsCutToTheLimit},
 		{both, "cpuBurstPercent", "40, 1", "percent of the limit", func(d *desk) { d.burstOf(40); d.burstOf(1) }, nil},
-		{both, "cpuBurstPercent", "10000, 10001", "at most 10000 (ranges: TestRanges, internal/config)", nil, TestBadAnnotationKeepsTheLastGoodValue},
-		{both, "cfsQuotaBurstPercent", "not said", "300: the quota rises to three times the limit", func(d *desk) { d.cap("", 30*ms) }, nil},
-		{both, "cfsQuotaBurstPercent", "200", "percent of the limit", func(d *desk) { d.cap(`, "cfsQuotaBurstPercent": 200`, 20*ms) }, nil},
-		{both, "cfsQuotaBurstPercent", "100", "the limit: never raised", func(d *desk) { d.never(`, "cfsQuotaBurstPercent": 100`) }, nil},
-		{both, "cfsQuotaBurstPeriodSeconds", "not said, -1", "at the cap for as long as it likes", (*desk).unbounded, nil},
+		{both, "cpuBurstPercent", "10000, 10001", "at most 10000 (ranges: TestRanges, internal/config)", nil,
+			TestBadAnnotationKeepsTheLastGoodValue},
+		{both, "cfsQuotaBurstPercent", "not said", "300: the quota rises to three times the limit",
+			func(d *desk) { d.cap("", 30*ms) }, nil},
+		{both, "cfsQuotaBurstPercent", "200", "percent of the limit",
+			func(d *desk) { d.cap(`, "cfsQuotaBurstPercent": 200`, 20*ms) }, nil},
+		{both, "cfsQuotaBurstPercent", "100", "the limit: never raised",
+			func(d *desk) { d.never(`, "cfsQuotaBurstPercent": 100`) }, nil},
+		{both, "cfsQuotaBurstPeriodSeconds", "not said, -1", "at the cap for as long as it likes", (*desk).unbounded,
+			nil},
 		{both, "cfsQuotaBurstPeriodSeconds", "1", "at the cap for a second, then at the limit", (*desk).spends, nil},
-		{both, "cfsQuotaBurstPeriodSeconds", "0", "never above the limit", func(d *desk) { d.never(`, "cfsQuotaBurstPeriodSeconds": 0`) }, nil},
-		{both, "sharePoolThresholdPercent", "50", "a node that is used more has raised quotas put back", (*desk).busyNode, nil},
+		{both, "cfsQuotaBurstPeriodSeconds", "0", "never above the limit",
+			func(d *desk) { d.never(`, "cfsQuotaBurstPeriodSeconds": 0`) }, nil},
+		{both, "sharePoolThresholdPercent", "50", "a node that is used more has raised quotas put back",
+			(*desk).busyNode, nil},
 
 		// where it is said
 		{both, "annotation of a pod", "policy", "one pod, live", nil, TestAnnotationSwitchesOnePod},
-		{both, "annotation of a pod's template", "policy", "in force from the pod's first moment", (*desk).fromBirth, nil},
+		{both, "annotation of a pod's template", "policy", "in force from the pod's first moment", (*desk).fromBirth,
+			nil},
 		{both, "annotation of a pod", "all four fields", "as printed on the pages", (*desk).allFields, nil},
-		{ack, "kube-system/ack-slo-config", "auto, cpuBurstOnly, none", "all pods of the cluster", func(d *desk) { d.cluster("kube-system", "ack-slo-config") }, nil},
-		{koor, "koordinator-system/slo-controller-config", "auto, cpuBurstOnly, none", "all pods of the cluster", func(d *desk) { d.cluster("koordinator-system", "slo-controller-config") }, nil},
+		{ack, "kube-system/ack-slo-config", "auto, cpuBurstOnly, none", "all pods of the cluster",
+			func(d *desk) { d.cluster("kube-system", "ack-slo-config") }, nil},
+		{koor, "koordinator-system/slo-controller-config", "auto, cpuBurstOnly, none", "all pods of the cluster",
+			func(d *desk) { d.cluster("koordinator-system", "slo-controller-config") }, nil},
 		{both, "ConfigMap", "all five fields", "as printed on the pages", (*desk).printed, nil},
-		{both, "annotation over ConfigMap", "field by field", "the pod has the last word", nil, TestConfigMapOfTheCluster},
-		{ack, "koordinator-system/ack-slo-pod-config", "enabledNamespaces, disabledNamespaces", "the pods of some namespaces", nil, TestNamespaces},
+		{both, "annotation over ConfigMap", "field by field", "the pod has the last word", nil,
+			TestConfigMapOfTheCluster},
+		{ack, "koordinator-system/ack-slo-pod-config", "enabledNamespaces, disabledNamespaces",
+			"the pods of some namespaces", nil, TestNamespaces},
 		{ack, "alibabacloud.com/cpuBurst", "the older annotation", "still read", (*desk).older, nil},
 		{koor, "koordinator.sh/qosClass", "LSR, BE", "not burst", nil, TestClassesThatAreNotBurst},
 		{both, "apache-demo", "none, auto", "the tables of results", nil, TestApacheDemo},
@@ -262,7 +275,8 @@ func (d *desk) busyNode() {
 }
 
 func (d *desk) fromBirth() {
-	p := start(d.T, want{name: "born", annotations: map[string]string{annotation: `{"policy": "auto"}`}, containers: []container{sleeper("a", "100m", "500m")}})
+	p := start(d.T, want{name: "born", annotations: map[string]string{annotation: `{"policy": "auto"}`},
+		containers: []container{sleeper("a", "100m", "500m")}})
 	p.become(full(50 * ms))
 }
 
@@ -274,7 +288,8 @@ func (d *desk) allFields() {
 
 func (d *desk) cluster(namespace, name string) {
 	say := func(policy string) {
-		configMap(d.T, namespace, name, map[string]string{"cpu-burst-config": fmt.Sprintf(`{"clusterStrategy": {"policy": %q}}`, policy)})
+		configMap(d.T, namespace, name,
+			map[string]string{"cpu-burst-config": fmt.Sprintf(`{"clusterStrategy": {"policy": %q}}`, policy)})
 	}
 	say("auto")
 	d.idle.become(full(50 * ms))
@@ -302,7 +317,8 @@ func (d *desk) printed() {
 		d.Fatal(err)
 	}
 	s := c.Strategy
-	if s.CPUBurstPercent != 1000 || s.CFSQuotaBurstPercent != 300 || s.CFSQuotaBurstPeriodSeconds != -1 || s.SharePoolThresholdPercent != 50 {
+	if s.CPUBurstPercent != 1000 || s.CFSQuotaBurstPercent != 300 || s.CFSQuotaBurstPeriodSeconds != -1 ||
+		s.SharePoolThresholdPercent != 50 {
 		d.Errorf("%+v", s)
 	}
 }

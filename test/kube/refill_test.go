@@ -11,13 +11,15 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestRefillsAsDeployed: the few rights of the DaemonSet's pod, and its image, which has no shell, are enough to find out that
-// a rewritten burst refills, and to end throttles by that.
+// TestRefillsAsDeployed: the few rights of the DaemonSet's pod, and its image, which has no shell, are enough to find
+// out that a rewritten burst refills, and to end throttles by that.
 func TestRefillsAsDeployed(t *testing.T) {
-	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
+	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")},
+		annotations: map[string]string{annotation: `{"policy": "auto"}`}})
 	d := deploy(t)
 	configMap(t, agents, "slo-controller-config", map[string]string{
-		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`}) // also beside other load of this machine
+		// also beside other load of this machine
+		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`})
 	self := d.start("plimsoll", "agent")
 	eventually(t, lockWait, func() string {
 		s, err := answered[report.Status](t, "status")

@@ -28,16 +28,18 @@ func (p *pod) resized() {
 	eventually(p.t, wait, func() string { return p.conditions()["PodResizeInProgress"] })
 }
 
-// TestResize: a container with a burst is made smaller and larger in place. The kernel refuses a quota below the burst, so
-// the burst has to go before. The new limit gets its burst, and is what stays when the agent stops.
+// TestResize: a container with a burst is made smaller and larger in place. The kernel refuses a quota below the burst,
+// so the burst has to go before. The new limit gets its burst, and is what stays when the agent stops.
 func TestResize(t *testing.T) {
-	p := start(t, want{name: "resized", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "100m")}})
+	p := start(t,
+		want{name: "resized", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "100m")}})
 	a := follower(t, "cpuBurstOnly")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
 	for _, size := range []int{200, 400, 100} {
 		p.resize("a", "50m", milli(size))
 		quota := time.Duration(size) * ms / 10
-		want := map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)}
+		want := map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota),
+			"b": bandwidth(10*ms, 10*ms)}
 		took := eventually(t, wait, func() string { return cmp.Diff(want, p.limits()) })
 		t.Logf("%dm after %v", size, took.Round(ms))
 		p.resized()
@@ -61,7 +63,8 @@ func (p *pod) setBurst(name string, burst time.Duration) {
 // answer has left there, and the kubelet takes the resize for done. The agent writes what was declared when it is back,
 // and there is nothing to restore afterwards.
 func TestStalePodQuota(t *testing.T) {
-	p := start(t, want{name: "stale", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
+	p := start(t,
+		want{name: "stale", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
 	a := follower(t, "cpuBurstOnly")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
 	a.wrote(p.containers["a"])

@@ -1,5 +1,5 @@
-// Command image packs static binaries, a folder of them an architecture, into an OCI archive: no registry and no engine is
-// asked. The same binaries make the same archive, byte for byte. It prints the digest of the image.
+// Command image packs static binaries, a folder of them an architecture, into an OCI archive: no registry and no engine
+// is asked. The same binaries make the same archive, byte for byte. It prints the digest of the image.
 package main
 
 import (
@@ -72,13 +72,16 @@ func imageOf(arch, folder, revision string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	},
 		tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "make image", Created: v1.Time{Time: epoch()}}})
+	image, err := mutate.Append(base, mutate.Addendum{Layer: layer,
+		History: v1.History{CreatedBy: "make image", Created: v1.Time{Time: epoch()}}})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +111,8 @@ func layerOf(folder string) ([]byte, error) {
 	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join(folder, file.Name()))
 		if err == nil {
-			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file.Name(), Mode: 0o755, Size: int64(len(data)), ModTime: epoch(), Format: tar.FormatPAX})
+			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file.Name(), Mode: 0o755,
+				Size: int64(len(data)), ModTime: epoch(), Format: tar.FormatPAX})
 		}
 		if err == nil {
 			_, err = w.Write(data)
@@ -134,7 +138,8 @@ func archive(index v1.ImageIndex, name, out string) error {
 	}
 	_, tag, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
 	err = top.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag})) // containerd reads the first, skopeo the second
+		// containerd reads the first, skopeo the second
+		"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag}))
 	if err != nil {
 		return err
 	}
@@ -159,7 +164,8 @@ func tarOf(to io.Writer, dir string) error {
 		if err != nil {
 			return err
 		}
-		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: epoch()})
+		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data)),
+			ModTime: epoch()})
 		if err == nil {
 			_, err = w.Write(data)
 		}

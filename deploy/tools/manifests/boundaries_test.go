@@ -9,10 +9,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestServeHasNothingOfTheNode: what the network reaches is no root, asks who reads, and has no folder but that of the agent's
-// socket for readers and its own certificate, whatever else the pod has.
+// TestServeHasNothingOfTheNode: what the network reaches is no root, asks who reads, and has no folder but that of the
+// agent's socket for readers and its own certificate, whatever else the pod has.
 func TestServeHasNothingOfTheNode(t *testing.T) {
-	all := map[string]any{"serve": map[string]any{"tlsSecret": "tls"}, "config": map[string]any{"reserve": map[string]any{"policy": "auto"}}}
+	all := map[string]any{"serve": map[string]any{"tlsSecret": "tls"},
+		"config": map[string]any{"reserve": map[string]any{"policy": "auto"}}}
 	for _, values := range []map[string]any{nil, all} {
 		pod := daemonSets(t, values, kubeVersion)["plimsoll"].Spec.Template.Spec
 		if pod.HostNetwork || pod.HostIPC {
@@ -67,7 +68,8 @@ func TestRolesOfTheChart(t *testing.T) {
 		for _, r := range o.Rules {
 			if !slices.Contains(r.Resources, "configmaps") {
 				what := strings.Join(slices.Concat(r.APIGroups, r.Resources, r.NonResourceURLs), " ")
-				got = append(got, o.Kind+" "+o.Metadata.Name+": "+strings.Join(r.Verbs, " ")+" of "+strings.TrimSpace(what))
+				got = append(got, o.Kind+" "+o.Metadata.Name+": "+strings.Join(r.Verbs,
+					" ")+" of "+strings.TrimSpace(what))
 			}
 		}
 	}

@@ -23,19 +23,23 @@ type inCluster []string
 func (c inCluster) GetClientFor(string, string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	var objects []runtime.Object
 	for _, name := range c {
-		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}})
+		objects = append(objects,
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+				"metadata": map[string]any{"name": name}}})
 	}
-	return fake.NewSimpleDynamicClient(runtime.NewScheme(), objects...).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), false, nil
+	return fake.NewSimpleDynamicClient(runtime.NewScheme(),
+		objects...).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), false, nil
 }
 
 func (c inCluster) render(chart *helm.Chart, values chartutil.Values) (map[string]string, error) {
 	return engine.RenderWithClientProvider(chart, values, c)
 }
 
-// TestConfigMaps: the agent is told to read the ConfigMaps of namespaces that exist or that the administrator names, and
-// may read these and no others: by a Role in each namespace, so that one that somebody makes later is closed to it.
+// TestConfigMaps: the agent is told to read the ConfigMaps of namespaces that exist or that the administrator names,
+// and may read these and no others: by a Role in each namespace, so that one that somebody makes later is closed to it.
 func TestConfigMaps(t *testing.T) {
-	const own, ack, koordinator = "plimsoll/slo-controller-config", "kube-system/ack-slo-config", "koordinator-system/slo-controller-config,koordinator-system/ack-slo-pod-config"
+	const own, ack = "plimsoll/slo-controller-config", "kube-system/ack-slo-config"
+	const koordinator = "koordinator-system/slo-controller-config,koordinator-system/ack-slo-pod-config"
 	compatible := func(v any) map[string]any {
 		return map[string]any{"compatibility": map[string]any{"koordinator": v}}
 	}
@@ -99,14 +103,16 @@ func configMapsOf(t *testing.T, manifest string) (told string, may []string) {
 				}
 			}
 		}
-		if o.Kind == "RoleBinding" && o.RoleRef.Kind == "Role" && len(o.Subjects) == 1 && o.Subjects[0].Name == "plimsoll" && o.Subjects[0].Namespace == namespace {
+		if o.Kind == "RoleBinding" && o.RoleRef.Kind == "Role" && len(o.Subjects) == 1 &&
+			o.Subjects[0].Name == "plimsoll" && o.Subjects[0].Namespace == namespace {
 			bound[o.Metadata.Namespace+"/"+o.RoleRef.Name] = true
 		}
 		for _, r := range o.Rules {
 			if !slices.Contains(r.Resources, "configmaps") {
 				continue
 			}
-			if o.Kind != "Role" || len(r.ResourceNames) == 0 || !slices.Equal(r.Verbs, []string{"get", "list", "watch"}) {
+			if o.Kind != "Role" || len(r.ResourceNames) == 0 ||
+				!slices.Equal(r.Verbs, []string{"get", "list", "watch"}) {
 				t.Errorf("%s %s: %+v", o.Kind, o.Metadata.Name, r)
 			}
 			for _, name := range r.ResourceNames {

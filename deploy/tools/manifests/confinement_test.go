@@ -86,14 +86,16 @@ func TestConfinement(t *testing.T) {
 		{"v1.28.0", "Unconfined", "spc_t", "", "unconfined"},
 		{"v1.28.0", "", "spc_t", "", ""},
 	} {
-		for name, w := range daemonSets(t, map[string]any{"appArmorProfile": c.asked, "seLinuxType": c.seLinux}, c.version) {
+		for name, w := range daemonSets(t, map[string]any{"appArmorProfile": c.asked, "seLinuxType": c.seLinux},
+			c.version) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
 				s := ct.SecurityContext
 				field := ""
 				if s.AppArmorProfile != nil {
 					field = s.AppArmorProfile.Type
 				}
-				if got := w.Spec.Template.Metadata.Annotations[annotation+ct.Name]; field != c.field || got != c.annotated {
+				if got := w.Spec.Template.Metadata.Annotations[annotation+ct.Name]; field != c.field ||
+					got != c.annotated {
 					t.Errorf("%+v: %s/%s has the field %q and the annotation %q", c, name, ct.Name, field, got)
 				}
 				if ct.Name == "serve" { // it writes nothing: the runtime's own type does
@@ -112,24 +114,28 @@ func TestConfinement(t *testing.T) {
 
 // TestShippedProfiles: with Localhost each container has the profile of its program, and the file of each is shipped.
 func TestShippedProfiles(t *testing.T) {
-	programs := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease", "restore": "plimsoll", "restored": "plimsoll"}
+	programs := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease",
+		"restore": "plimsoll", "restored": "plimsoll"}
 	apparmor, err := os.ReadFile("../../apparmor/plimsoll")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, version := range []string{"v1.34.0", "v1.28.0"} {
 		seen := 0
-		for name, w := range daemonSets(t, map[string]any{"seccompProfile": "Localhost", "appArmorProfile": "Localhost"}, version) {
+		for name, w := range daemonSets(t, map[string]any{"seccompProfile": "Localhost",
+			"appArmorProfile": "Localhost"}, version) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
 				seen++
 				program, s := programs[ct.Name], ct.SecurityContext
-				if s.SeccompProfile == nil || s.SeccompProfile.Type != "Localhost" || s.SeccompProfile.LocalhostProfile != "plimsoll/"+program+".json" {
+				if s.SeccompProfile == nil || s.SeccompProfile.Type != "Localhost" ||
+					s.SeccompProfile.LocalhostProfile != "plimsoll/"+program+".json" {
 					t.Errorf("%s/%s has seccomp's %+v", name, ct.Name, s.SeccompProfile)
 				}
 				if _, err := os.Stat("../../seccomp/" + program + ".json"); err != nil {
 					t.Error(err)
 				}
-				loaded := w.Spec.Template.Metadata.Annotations["container.apparmor.security.beta.kubernetes.io/"+ct.Name]
+				loaded :=
+					w.Spec.Template.Metadata.Annotations["container.apparmor.security.beta.kubernetes.io/"+ct.Name]
 				if s.AppArmorProfile != nil {
 					loaded = "localhost/" + s.AppArmorProfile.LocalhostProfile
 				}
@@ -144,7 +150,8 @@ func TestShippedProfiles(t *testing.T) {
 	}
 }
 
-// TestLeastPrivilege: no container of the chart's DaemonSets has more than it needs and was given, with events on and off.
+// TestLeastPrivilege: no container of the chart's DaemonSets has more than it needs and was given,
+// with events on and off.
 func TestLeastPrivilege(t *testing.T) {
 	more := []any{"SYS_PTRACE", "SYS_NICE"}
 	for _, c := range []struct {
@@ -164,12 +171,15 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 		for name, w := range daemonSets(t, values, kubeVersion) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
-				s, want := ct.SecurityContext, map[string]string{"plimsoll": c.want, "lease": c.atEnd, "restore": c.atEnd}[ct.Name]
-				if got := strings.Join(s.Capabilities.Add, " "); got != want || strings.Join(s.Capabilities.Drop, " ") != "ALL" {
+				s, want := ct.SecurityContext, map[string]string{"plimsoll": c.want, "lease": c.atEnd,
+					"restore": c.atEnd}[ct.Name]
+				if got := strings.Join(s.Capabilities.Add, " "); got != want ||
+					strings.Join(s.Capabilities.Drop, " ") != "ALL" {
 					t.Errorf("%s/%s adds %q, not %q, and drops %q", name, ct.Name, got, want, s.Capabilities.Drop)
 				}
 				if s.Privileged != nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
-					s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.SeccompProfile == nil || s.SeccompProfile.Type != "RuntimeDefault" {
+					s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.SeccompProfile == nil ||
+					s.SeccompProfile.Type != "RuntimeDefault" {
 					t.Errorf("%s/%s: %+v", name, ct.Name, s)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// CPUThrottlingHigh as kubernetes-mixin has it, in the labels that it leaves and in when it fires: the labels of the container,
-// and instance and service of the kubelet.
+// CPUThrottlingHigh as kubernetes-mixin has it, in the labels that it leaves and in when it fires: the labels of the
+// container, and instance and service of the kubelet.
 const throttlingHigh = `
 groups:
   - name: stand-in
@@ -27,27 +27,33 @@ groups:
         labels: {severity: info}
 `
 
-// throttled is a container of which 30 % of the periods end throttled, by cAdvisor's count and by the agent's. A minute has 600
-// periods; wall is what the agent says of the time lost in one.
+// throttled is a container of which 30 % of the periods end throttled, by cAdvisor's count and by the agent's. A minute
+// has 600 periods; wall is what the agent says of the time lost in one.
 func throttled(l labels, wall string) []series {
-	cadvisor := labels{"namespace": l["namespace"], "pod": l["pod"], "container": l["container"], "instance": "10.0.0.1:10250", "service": "kubelet",
-		"job": "kubelet", "metrics_path": "/metrics/cadvisor", "node": "n1", "id": "/kubepods/" + l["pod"], "image": "i", "name": "n"}
-	return []series{{cadvisor.named("container_cpu_cfs_periods_total"), "0+600x40"}, {cadvisor.named("container_cpu_cfs_throttled_periods_total"), "0+180x40"},
-		{l.named("plimsoll_container_periods_total"), "0+600x40"}, {l.named("plimsoll_container_throttled_periods_total"), "0+180x40"},
+	cadvisor := labels{"namespace": l["namespace"], "pod": l["pod"], "container": l["container"],
+		"instance": "10.0.0.1:10250", "service": "kubelet",
+		"job": "kubelet", "metrics_path": "/metrics/cadvisor", "node": "n1", "id": "/kubepods/" +
+			l["pod"], "image": "i", "name": "n"}
+	return []series{{cadvisor.named("container_cpu_cfs_periods_total"), "0+600x40"},
+		{cadvisor.named("container_cpu_cfs_throttled_periods_total"), "0+180x40"},
+		{l.named("plimsoll_container_periods_total"), "0+600x40"},
+		{l.named("plimsoll_container_throttled_periods_total"), "0+180x40"},
 		{l.named("plimsoll_container_throttled_wall_seconds_total"), wall}}
 }
 
 // fires are the labels of the two alerts of a container.
 func fires(l labels) (high, calm labels) {
-	high = labels{"severity": "info", "namespace": l["namespace"], "pod": l["pod"], "container": l["container"], "instance": "10.0.0.1:10250", "service": "kubelet"}
+	high = labels{"severity": "info", "namespace": l["namespace"], "pod": l["pod"], "container": l["container"],
+		"instance": "10.0.0.1:10250", "service": "kubelet"}
 	return high, l.and(labels{"severity": "none"})
 }
 
 // TestCPUThrottlingHighIsInhibited: where a container is throttled and loses no time, PlimsollNoTimeLost fires before
-// CPUThrottlingHigh does, with the same namespace, pod and container, and Alertmanager holds the latter back by the lines of
-// docs/REFERENCE.md. For one that loses time, and one of which the agent says nothing any more, it does not.
+// CPUThrottlingHigh does, with the same namespace, pod and container, and Alertmanager holds the latter back by the
+// lines of docs/REFERENCE.md. For one that loses time, and one of which the agent says nothing any more, it does not.
 func TestCPUThrottlingHighIsInhibited(t *testing.T) {
-	fine, slow, lost := agentLabels("shop", "web-0", "app"), agentLabels("shop", "web-1", "app"), agentLabels("shop", "web-2", "app")
+	fine, slow, lost := agentLabels("shop", "web-0", "app"), agentLabels("shop", "web-1", "app"), agentLabels("shop",
+		"web-2", "app")
 	input := throttled(fine, "0+0.1x40")                   // 0.1 s in 180 periods
 	input = append(input, throttled(slow, "0+9x40")...)    // 50 ms a throttle
 	input = append(input, throttled(lost, "0x12 _x28")...) // stale: see below
@@ -101,7 +107,8 @@ func startAlertmanager(t *testing.T, rules string) alertmanager {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "alertmanager.yml")
-	if err := os.WriteFile(file, []byte("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"+rules), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"+rules),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	tool(t, "amtool", "check-config", file)
@@ -111,7 +118,8 @@ func startAlertmanager(t *testing.T, rules string) alertmanager {
 	}
 	address := l.Addr().String()
 	l.Close()
-	cmd := exec.Command("prometheus-alertmanager", "--config.file", file, "--storage.path", dir, "--web.listen-address", address, "--cluster.listen-address", "")
+	cmd := exec.Command("prometheus-alertmanager", "--config.file", file, "--storage.path", dir, "--web.listen-address",
+		address, "--cluster.listen-address", "")
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -158,8 +166,8 @@ func (am alertmanager) post(t *testing.T, name string, list ...labels) {
 	}
 }
 
-// inhibited says for each alert, by name and pod, whether another one holds it back. Alertmanager takes note of an alert that
-// inhibits others a moment after it has taken it: the first of them is waited for.
+// inhibited says for each alert, by name and pod, whether another one holds it back. Alertmanager takes note of an
+// alert that inhibits others a moment after it has taken it: the first of them is waited for.
 func (am alertmanager) inhibited(t *testing.T, first string) map[string]bool {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
@@ -180,7 +188,8 @@ func (am alertmanager) inhibited(t *testing.T, first string) map[string]bool {
 		}
 		states := map[string]bool{}
 		for _, a := range alerts {
-			states[a.Labels["alertname"]+" "+a.Labels["pod"]] = a.Status.State == "suppressed" && len(a.Status.InhibitedBy) > 0
+			states[a.Labels["alertname"]+" "+a.Labels["pod"]] = a.Status.State == "suppressed" &&
+				len(a.Status.InhibitedBy) > 0
 		}
 		if states[first] {
 			return states

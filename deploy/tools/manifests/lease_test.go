@@ -6,18 +6,21 @@ import (
 	"testing"
 )
 
-// TestLease: beside the agent is a container that watches it: it has the same folders, sees its process, and can be left
-// out. With the annotations of AppArmor it is named where it is there, and not otherwise.
+// TestLease: beside the agent is a container that watches it: it has the same folders, sees its process, and can be
+// left out. With the annotations of AppArmor it is named where it is there, and not otherwise.
 func TestLease(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
 		for _, hostPID := range []bool{true, false} {
-			values := map[string]any{"lease": map[string]any{"enabled": enabled}, "hostPID": hostPID, "appArmorProfile": "RuntimeDefault"}
+			values := map[string]any{"lease": map[string]any{"enabled": enabled}, "hostPID": hostPID,
+				"appArmorProfile": "RuntimeDefault"}
 			pod := daemonSets(t, values, "v1.28.0")["plimsoll"].Spec.Template
 			at := slices.IndexFunc(pod.Spec.Containers, func(c container) bool { return c.Name == "lease" })
-			if (at >= 0) != enabled || pod.Spec.HostPID != hostPID || pod.Spec.ShareProcessNamespace != (enabled && !hostPID) {
+			if (at >= 0) != enabled || pod.Spec.HostPID != hostPID ||
+				pod.Spec.ShareProcessNamespace != (enabled && !hostPID) {
 				t.Errorf("enabled %v, hostPID %v: container %d, %+v", enabled, hostPID, at, pod.Spec)
 			}
-			if _, named := pod.Metadata.Annotations["container.apparmor.security.beta.kubernetes.io/lease"]; named != enabled {
+			if _, named :=
+				pod.Metadata.Annotations["container.apparmor.security.beta.kubernetes.io/lease"]; named != enabled {
 				t.Errorf("enabled %v: %v", enabled, pod.Metadata.Annotations)
 			}
 			if at < 0 {

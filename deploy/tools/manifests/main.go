@@ -103,7 +103,8 @@ func render(dir string, values map[string]any, version string) (map[string][]byt
 }
 
 // renderBy renders by an engine, which may know a cluster.
-func renderBy(by func(*helm.Chart, chartutil.Values) (map[string]string, error), dir string, values map[string]any, version string) (map[string][]byte, error) {
+func renderBy(by func(*helm.Chart, chartutil.Values) (map[string]string, error), dir string, values map[string]any,
+	version string) (map[string][]byte, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,8 @@ func renderBy(by func(*helm.Chart, chartutil.Values) (map[string]string, error),
 		return nil, err
 	}
 	able.KubeVersion = *parsed
-	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
+	all, err := chartutil.ToRenderValues(chart, values,
+		chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,8 @@ func TestPodMonitor(t *testing.T) {
 			}
 		}
 	}
-	rendered(t, "PodMonitor", map[string]any{"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "p"}}}, &m)
+	rendered(t, "PodMonitor",
+		map[string]any{"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "p"}}}, &m)
 	if len(m.Spec.PodMetricsEndpoints) != 1 || m.Metadata.Labels["release"] != "p" {
 		t.Fatalf("%+v", m)
 	}
@@ -70,22 +71,26 @@ func TestPodMonitor(t *testing.T) {
 		Type   string
 	}
 	rendered(t, "Secret", map[string]any{"podMonitor": map[string]any{"enabled": true}}, &token)
-	if c := e.Authorization.Credentials; e.Scheme != "https" || c.Name != token.Metadata.Name || c.Key != "token" || token.Type != "kubernetes.io/service-account-token" {
+	if c := e.Authorization.Credentials; e.Scheme != "https" || c.Name != token.Metadata.Name || c.Key != "token" ||
+		token.Type != "kubernetes.io/service-account-token" {
 		t.Errorf("nobody could scrape: %+v, %+v", e, token)
 	}
 	if !e.HonorLabels || len(e.Relabelings) != 2 || e.Relabelings[0].TargetLabel != "node" ||
-		e.Relabelings[0].SourceLabels[0] != "__meta_kubernetes_pod_node_name" || e.Relabelings[1].Replacement != "plimsoll" {
+		e.Relabelings[0].SourceLabels[0] != "__meta_kubernetes_pod_node_name" ||
+		e.Relabelings[1].Replacement != "plimsoll" {
 		t.Errorf("%+v", e)
 	}
 }
 
-// TestNetworkPolicy: only the port of the pages is open, to those named, and with a PodMonitor to the pods of all namespaces.
+// TestNetworkPolicy: only the port of the pages is open, to those named,
+// and with a PodMonitor to the pods of all namespaces.
 func TestNetworkPolicy(t *testing.T) {
 	for _, c := range []struct {
 		values map[string]any
 		from   int
 	}{{nil, 0}, {map[string]any{"podMonitor": map[string]any{"enabled": true}}, 1},
-		{map[string]any{"networkPolicy": map[string]any{"from": []any{map[string]any{"podSelector": map[string]any{}}, map[string]any{"podSelector": map[string]any{}}}}}, 2}} {
+		{map[string]any{"networkPolicy": map[string]any{"from": []any{map[string]any{"podSelector": map[string]any{}},
+			map[string]any{"podSelector": map[string]any{}}}}}, 2}} {
 		var p struct {
 			object `json:",inline"`
 			Spec   struct {
@@ -101,11 +106,13 @@ func TestNetworkPolicy(t *testing.T) {
 			}
 		}
 		rendered(t, "NetworkPolicy", c.values, &p)
-		if len(p.Spec.PolicyTypes) != 1 || p.Spec.PolicyTypes[0] != "Ingress" || p.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"] != "plimsoll" {
+		if len(p.Spec.PolicyTypes) != 1 || p.Spec.PolicyTypes[0] != "Ingress" ||
+			p.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"] != "plimsoll" {
 			t.Errorf("%v: %+v", c.values, p)
 		}
 		if c.from == 0 && len(p.Spec.Ingress) != 0 ||
-			c.from > 0 && (len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) != c.from || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port != 12779) {
+			c.from > 0 && (len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) != c.from ||
+				len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port != 12779) {
 			t.Errorf("%v: %+v", c.values, p.Spec.Ingress)
 		}
 	}
@@ -126,7 +133,8 @@ func TestPrometheusRule(t *testing.T) {
 		object `json:",inline"`
 		Spec   groups
 	}
-	rendered(t, "PrometheusRule", map[string]any{"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "p"}}}, &r)
+	rendered(t, "PrometheusRule",
+		map[string]any{"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "p"}}}, &r)
 	text, err := os.ReadFile(chart + "/rules.yaml")
 	var file groups
 	if err == nil {
@@ -144,8 +152,10 @@ func TestPrometheusRule(t *testing.T) {
 		}
 	}
 	for _, rule := range file.Groups[0].Rules {
-		if wait, err := time.ParseDuration(rule.For); err != nil || wait < time.Minute || rule.Alert == "" || rule.Expr == "" ||
-			rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+		if wait, err := time.ParseDuration(rule.For); err != nil || wait < time.Minute || rule.Alert == "" ||
+			rule.Expr == "" ||
+			rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" ||
+			rule.Annotations["description"] == "" {
 			t.Errorf("%v: %+v", err, rule)
 		}
 	}

@@ -28,7 +28,8 @@ func TestUnknownValues(t *testing.T) {
 	}
 }
 
-// TestSchemaIsComplete: the schema knows the values that there are, and `global`, which Helm gives to a chart in a chart.
+// TestSchemaIsComplete: the schema knows the values that there are, and `global`,
+// which Helm gives to a chart in a chart.
 func TestSchemaIsComplete(t *testing.T) {
 	var schema struct{ Properties map[string]any }
 	var values map[string]any
@@ -79,7 +80,8 @@ func TestKubeletFolder(t *testing.T) {
 				}
 			}
 			want := c.want && name == "plimsoll"
-			if mounted != want || (from == "/var/lib/k0s/kubelet Directory") != want || (at == "/host/kubelet") != (name == "plimsoll") {
+			if mounted != want || (from == "/var/lib/k0s/kubelet Directory") != want ||
+				(at == "/host/kubelet") != (name == "plimsoll") {
 				t.Errorf("policy %q: %s has mounted %v, from %q, and looks at %q", c.policy, name, mounted, from, at)
 			}
 		}
@@ -88,7 +90,8 @@ func TestKubeletFolder(t *testing.T) {
 
 // TestExtraArgs: they come after the chart's own.
 func TestExtraArgs(t *testing.T) {
-	agent := daemonSets(t, map[string]any{"extraArgs": []any{"--verbose"}}, kubeVersion)["plimsoll"].Spec.Template.Spec.Containers[0]
+	agent := daemonSets(t, map[string]any{"extraArgs": []any{"--verbose"}},
+		kubeVersion)["plimsoll"].Spec.Template.Spec.Containers[0]
 	if n := len(agent.Args); n < 2 || agent.Args[0] != "run" || agent.Args[n-1] != "--verbose" {
 		t.Errorf("%q", agent.Args)
 	}

@@ -36,8 +36,9 @@ func read(file, version string) (binary, error) {
 		return binary{}, fmt.Errorf("%s: %w", file, err)
 	}
 	sum := sha256.Sum256(data)
-	b := binary{name: filepath.Base(file), version: version, sum: hex.EncodeToString(sum[:]), goVersion: strings.TrimPrefix(info.GoVersion, "go"),
-		modules: info.Deps}
+	b := binary{name: filepath.Base(file), version: version, sum: hex.EncodeToString(sum[:]),
+		goVersion: strings.TrimPrefix(info.GoVersion, "go"),
+		modules:   info.Deps}
 	for _, s := range info.Settings {
 		if s.Key == "GOARCH" {
 			b.arch = s.Value
@@ -50,7 +51,8 @@ func (b binary) ref() string { return b.name + "-" + b.arch }
 
 // component is the binary. It is no module that a registry has, and so has no package URL.
 func (b binary) component() cyclonedx.Component {
-	return cyclonedx.Component{BOMRef: b.ref(), Type: cyclonedx.ComponentTypeApplication, Name: b.name, Version: b.version,
+	return cyclonedx.Component{BOMRef: b.ref(), Type: cyclonedx.ComponentTypeApplication, Name: b.name,
+		Version:    b.version,
 		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: b.sum}},
 		Properties: &[]cyclonedx.Property{{Name: "plimsoll:arch", Value: b.arch}}}
 }
@@ -70,15 +72,16 @@ func (b binary) libraries() []cyclonedx.Component {
 // library is a module of the Go module proxy. Its sum is that of go.sum, which is no sum of a file.
 func library(path, version, sum string) cyclonedx.Component {
 	purl := fmt.Sprintf("pkg:golang/%s@%s", path, url.PathEscape(version))
-	c := cyclonedx.Component{BOMRef: purl, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl}
+	c := cyclonedx.Component{BOMRef: purl, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version,
+		PackageURL: purl}
 	if sum != "" {
 		c.Properties = &[]cyclonedx.Property{{Name: "plimsoll:go.sum", Value: sum}}
 	}
 	return c
 }
 
-// bill is the file: about an image, and the binaries in it; or without an image about the one binary. Who needs what stands in
-// its dependencies, so that a module that several binaries have is listed once.
+// bill is the file: about an image, and the binaries in it; or without an image about the one binary. Who needs what
+// stands in its dependencies, so that a module that several binaries have is listed once.
 func bill(image, digest string, binaries []binary) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	var components []cyclonedx.Component
@@ -114,7 +117,8 @@ func bill(image, digest string, binaries []binary) ([]byte, error) {
 	bom.Metadata = &cyclonedx.Metadata{Component: &about}
 	bom.Components, bom.Dependencies = &components, &dependencies
 	var text bytes.Buffer
-	err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+	err := cyclonedx.NewBOMEncoder(&text,
+		cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 	return text.Bytes(), err
 }
 
@@ -123,7 +127,10 @@ func imageComponent(name, digest string) cyclonedx.Component {
 	slash := strings.LastIndex(name, "/") // a registry before it may have a port
 	last, tag, _ := strings.Cut(name[slash+1:], ":")
 	repository := name[:slash+1] + last
-	purl := fmt.Sprintf("pkg:oci/%s@%s?repository_url=%s&tag=%s", last, url.QueryEscape(digest), url.QueryEscape(repository), url.QueryEscape(tag))
-	return cyclonedx.Component{BOMRef: "image", Type: cyclonedx.ComponentTypeContainer, Name: repository, Version: tag, PackageURL: purl,
-		Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: strings.TrimPrefix(digest, "sha256:")}}}
+	purl := fmt.Sprintf("pkg:oci/%s@%s?repository_url=%s&tag=%s", last, url.QueryEscape(digest),
+		url.QueryEscape(repository), url.QueryEscape(tag))
+	return cyclonedx.Component{BOMRef: "image", Type: cyclonedx.ComponentTypeContainer, Name: repository, Version: tag,
+		PackageURL: purl,
+		Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256,
+			Value: strings.TrimPrefix(digest, "sha256:")}}}
 }

@@ -41,7 +41,8 @@ func own(t *testing.T) binary {
 	return b
 }
 
-// TestBinary: the file names the binary by its sum, the standard library by the toolchain, and a module with the sum of go.sum.
+// TestBinary: the file names the binary by its sum, the standard library by the toolchain,
+// and a module with the sum of go.sum.
 func TestBinary(t *testing.T) {
 	b := own(t)
 	data, err := os.ReadFile(os.Args[0])
@@ -51,7 +52,8 @@ func TestBinary(t *testing.T) {
 	sum := sha256.Sum256(data)
 	_, bom := decoded(t, "", "", b)
 	about := bom.Metadata.Component
-	if about.Version != "1.2.3" || about.Name != filepath.Base(os.Args[0]) || (*about.Hashes)[0].Value != hex.EncodeToString(sum[:]) || b.arch != runtime.GOARCH {
+	if about.Version != "1.2.3" || about.Name != filepath.Base(os.Args[0]) ||
+		(*about.Hashes)[0].Value != hex.EncodeToString(sum[:]) || b.arch != runtime.GOARCH {
 		t.Errorf("%+v of %s", about, b.arch)
 	}
 	found := map[string]cyclonedx.Component{}
@@ -66,13 +68,14 @@ func TestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	library := found["github.com/CycloneDX/cyclonedx-go"]
-	if library.Properties == nil || !strings.Contains(string(sums), library.Name+" "+library.Version+" "+(*library.Properties)[0].Value+"\n") {
+	if library.Properties == nil || !strings.Contains(string(sums),
+		library.Name+" "+library.Version+" "+(*library.Properties)[0].Value+"\n") {
 		t.Errorf("%+v is not in go.sum", library)
 	}
 }
 
-// TestImage: the image has both binaries, a module that both have once, and every reference leads to a component; the order of
-// the arguments and the time change nothing.
+// TestImage: the image has both binaries, a module that both have once, and every reference leads to a component; the
+// order of the arguments and the time change nothing.
 func TestImage(t *testing.T) {
 	one := own(t)
 	two := one
@@ -82,7 +85,9 @@ func TestImage(t *testing.T) {
 	if again, _ := decoded(t, name, digest, two, one); again != text {
 		t.Error("another order of the binaries makes another file")
 	}
-	if got, want := bom.Metadata.Component.PackageURL, "pkg:oci/plimsoll@sha256%3Aab?repository_url=registry.invalid%3A5000%2Fa%2Fplimsoll&tag=1.2.3"; got != want {
+	if got, want :=
+		bom.Metadata.Component.PackageURL, "pkg:oci/plimsoll@sha256%3Aab?repository_url="+
+			"registry.invalid%3A5000%2Fa%2Fplimsoll&tag=1.2.3"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	refs := []string{bom.Metadata.Component.BOMRef}

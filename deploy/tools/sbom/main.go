@@ -1,6 +1,6 @@
-// Command sbom writes a bill of materials of static Go binaries (CycloneDX, JSON): the binaries with their sums, and the
-// modules that the toolchain recorded in each of them. The same binaries make the same file, byte for byte: it has no time
-// and no serial number.
+// Command sbom writes a bill of materials of static Go binaries (CycloneDX, JSON): the binaries with their sums, and
+// the modules that the toolchain recorded in each of them. The same binaries make the same file, byte for byte: it has
+// no time and no serial number.
 package main
 
 import (
@@ -10,7 +10,8 @@ import (
 )
 
 func main() {
-	image := flag.String("image", "", "the image that the binaries are in, REPOSITORY:TAG; without it the file is about the binary")
+	image := flag.String("image", "",
+		"the image that the binaries are in, REPOSITORY:TAG; without it the file is about the binary")
 	digest := flag.String("digest", "", "of the image")
 	version := flag.String("version", "", "of the binaries")
 	out := flag.String("o", "", "the file to write")
@@ -19,7 +20,8 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if *out == "" || *version == "" || flag.NArg() == 0 || (*image == "") != (*digest == "") || *image == "" && flag.NArg() > 1 {
+	if *out == "" || *version == "" || flag.NArg() == 0 || (*image == "") != (*digest == "") || *image == "" &&
+		flag.NArg() > 1 {
 		flag.Usage()
 		os.Exit(2)
 	}

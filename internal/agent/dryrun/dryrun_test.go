@@ -71,7 +71,8 @@ func TestDryRunOfAnotherPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := workload.Container{ID: workload.ID{Path: name, Inode: inode}, Name: name, Runtime: "cgroup", Strategy: strategy.Default()}
+		c := workload.Container{ID: workload.ID{Path: name, Inode: inode}, Name: name, Runtime: "cgroup",
+			Strategy: strategy.Default()}
 		c.Strategy.Policy = strategy.CPUBurstOnly
 		if name == "/batch" {
 			c.Strategy.Policy, c.Class = strategy.None, workload.ClassBE
@@ -83,8 +84,10 @@ func TestDryRunOfAnotherPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := apply.New(tree, j, k.Now)
-	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: pauses.New(""), Clock: time.Now,
-		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}})
+	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: pauses.New(""),
+		Clock: time.Now,
+		Log:   slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true,
+			Nested: true}, Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}})
 	rehearsed := func(p strategy.Policy) map[string]string {
 		o := a.DryRunOptions()
 		o.Tree, o.Host, o.Log = tree, r, slog.New(slog.DiscardHandler)
@@ -99,7 +102,8 @@ func TestDryRunOfAnotherPolicy(t *testing.T) {
 	if got := k.Bandwidth("/web"); got != want {
 		t.Fatalf("the agent wrote %v", got)
 	}
-	for p, plan := range map[strategy.Policy]map[string]string{"": {}, strategy.Auto: {}, strategy.None: {"/web burst": "50ms -> 0s"}} {
+	for p, plan := range map[strategy.Policy]map[string]string{"": {}, strategy.Auto: {},
+		strategy.None: {"/web burst": "50ms -> 0s"}} {
 		if diff := cmp.Diff(plan, rehearsed(p)); diff != "" {
 			t.Errorf("policy %q: %s", p, diff)
 		}
@@ -107,7 +111,8 @@ func TestDryRunOfAnotherPolicy(t *testing.T) {
 	if got := k.Bandwidth("/web"); got != want {
 		t.Errorf("a dry run wrote %v", got)
 	}
-	raise := plan.Change{Cgroup: r.pods[0].Containers[0].ID, Knob: plan.Quota, From: "50ms", To: "90ms", Min: "50ms", Max: "90ms"}
+	raise := plan.Change{Cgroup: r.pods[0].Containers[0].ID, Knob: plan.Quota, From: "50ms", To: "90ms", Min: "50ms",
+		Max: "90ms"}
 	if results := w.Do([]plan.Change{raise}); results[0].Outcome != plan.Applied {
 		t.Fatalf("%+v", results)
 	}

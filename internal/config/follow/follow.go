@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Versions calls take for each version of the file after the one with the stamp last. It checks the file after each of the
-// agent's turns, of which there is one a second at least: a timer of its own would wake an idle process twice as often. A
-// check finds every way of replacing the file: editors and ConfigMap mounts rename, and a watch on the file would be left
-// with the old one. A version must be stable for a moment: a program that writes the file in place empties it first. A
-// request to reread takes the file though it is the same.
-func Versions(ctx context.Context, file string, last Stamp, turns <-chan struct{}, rereads <-chan os.Signal, take func()) {
+// Versions calls take for each version of the file after the one with the stamp last. It checks the file after each of
+// the agent's turns, of which there is one a second at least: a timer of its own would wake an idle process twice as
+// often. A check finds every way of replacing the file: editors and ConfigMap mounts rename, and a watch on the file
+// would be left with the old one. A version must be stable for a moment: a program that writes the file in place
+// empties it first. A request to reread takes the file though it is the same.
+func Versions(ctx context.Context, file string, last Stamp, turns <-chan struct{}, rereads <-chan os.Signal,
+	take func()) {
 	for {
 		asked := false
 		select {

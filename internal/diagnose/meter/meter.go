@@ -1,9 +1,10 @@
-// Package meter measures, with programs in the kernel (internal/probe/runq), what the threads of containers do: run, or wait
-// for a CPU, and behind whom.
+// Package meter measures, with programs in the kernel (internal/probe/runq), what the threads of containers do: run, or
+// wait for a CPU, and behind whom.
 //
-// Approach: a Meter numbers the groups of the node for the programs, keeps an account (internal/diagnose) of each group that
-// is measured, and knows the groups beside them by name. Window is one measurement (`plimsoll diagnose`), Waits measures
-// beside an agent (`plimsoll run --waits`), and Uncounted gives the CPU time of groups that no counter of the kernel has.
+// Approach: a Meter numbers the groups of the node for the programs, keeps an account (internal/diagnose) of each group
+// that is measured, and knows the groups beside them by name. Window is one measurement (`plimsoll diagnose`), Waits
+// measures beside an agent (`plimsoll run --waits`), and Uncounted gives the CPU time of
+// groups that no counter of the kernel has.
 //
 // Known limits: a group that comes counts for the group above it until it is searched for, at most a second later.
 package meter
@@ -81,8 +82,9 @@ func open(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, 
 		options.Siblings = topology.Siblings()
 	}
 	options.Groups = max(4096, 2*len(subjects))
-	m := &Meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
-		known: map[string]report.Container{}, counted: options.Stats}
+	m := &Meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{},
+		opaque: map[string]bool{},
+		known:  map[string]report.Container{}, counted: options.Stats}
 	if m.probe, err = runq.Open(options); err != nil {
 		return nil, err
 	}
@@ -108,7 +110,8 @@ func (m *Meter) Follow(subjects, known []report.Container) error {
 		case err == nil:
 			err = m.take(c, inode, strategy.Neutral)
 		case errors.Is(err, fs.ErrNotExist):
-			err = hint.With(fmt.Errorf("there is no control group %s", c.Cgroup), "it has just ended, or --cgroup-root is not the agent's")
+			err = hint.With(fmt.Errorf("there is no control group %s", c.Cgroup),
+				"it has just ended, or --cgroup-root is not the agent's")
 		}
 		list = append(list, err)
 	}
@@ -157,7 +160,8 @@ func (m *Meter) keep(there map[string]bool) {
 
 // set passes the facts about a group to the programs.
 func (m *Meter) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
-	slot, err := m.probe.Set(runq.Group{Inode: inode, CPUs: m.tree.AllowedCPUs(c.Cgroup, m.online), Request: c.Request, Watched: watched, Class: class})
+	slot, err := m.probe.Set(runq.Group{Inode: inode, CPUs: m.tree.AllowedCPUs(c.Cgroup, m.online), Request: c.Request,
+		Watched: watched, Class: class})
 	if err != nil {
 		m.tableFull = true
 		return runq.Others, err
@@ -222,8 +226,9 @@ func (m *Meter) read() error {
 
 func readingOf(s runq.Sums) diagnose.Reading {
 	return diagnose.Reading{At: s.At, Running: s.Running, Waiting: s.Waiting, Beside: total(s.Beside[:]),
-		Parts: diagnose.Parts{Own: s.Own, Above: s.Above, Behind: s.Behind, Idle: s.Idle, Self: s.Self, Unnamed: s.Unnamed,
-			Lost: diagnose.Lost{IRQ: s.WaitsIRQ, Steal: s.WaitsSteal}},
+		Parts: diagnose.Parts{Own: s.Own, Above: s.Above, Behind: s.Behind, Idle: s.Idle, Self: s.Self,
+			Unnamed: s.Unnamed,
+			Lost:    diagnose.Lost{IRQ: s.WaitsIRQ, Steal: s.WaitsSteal}},
 		Lost: diagnose.Lost{IRQ: s.IRQ, Steal: s.Steal}}
 }
 
@@ -266,8 +271,10 @@ func (m *Meter) describe() ([]report.Diagnosed, error) {
 	for _, s := range m.subjects {
 		behind := m.behind(pairs[s.slot], s.begin)
 		own, above := m.limits(s.container.Cgroup)
-		list = append(list, diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup, Reserved: s.container.Request,
-			Limit: own, PodLimit: above}, s.account.Split(), behind))
+		list = append(list,
+			diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup,
+				Reserved: s.container.Request,
+				Limit:    own, PodLimit: above}, s.account.Split(), behind))
 	}
 	diagnose.Rank(list)
 	return list, nil
@@ -278,7 +285,8 @@ func (m *Meter) behind(pairs, before map[runq.Slot]runq.Pair) []diagnose.Behind 
 	var list []diagnose.Behind
 	for runner, p := range pairs {
 		p, who := less(p, before[runner]), m.who(runner)
-		list = append(list, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel, Time: p.Behind,
+		list = append(list, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel,
+			Time:    p.Behind,
 			Phantom: p.Phantom, Forced: p.Forced, Waking: p.Waking})
 	}
 	return list
@@ -335,7 +343,8 @@ func (m *Meter) overhead() (report.Overhead, error) {
 
 // spent is the overhead between two readings, on a number of CPUs.
 func spent(after, before report.Overhead, elapsed time.Duration, cpus int) report.Overhead {
-	h := report.Overhead{Uncounted: after.Uncounted, Switches: after.Switches - before.Switches, Programs: after.Programs - before.Programs, Plimsoll: after.Plimsoll - before.Plimsoll,
+	h := report.Overhead{Uncounted: after.Uncounted, Switches: after.Switches - before.Switches,
+		Programs: after.Programs - before.Programs, Plimsoll: after.Plimsoll - before.Plimsoll,
 		Lost: after.Lost - before.Lost, Unpaired: after.Unpaired - before.Unpaired}
 	if h.Switches > 0 {
 		h.PerSwitch = (after.PerSwitch - before.PerSwitch) / time.Duration(h.Switches)

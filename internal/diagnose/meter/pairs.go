@@ -9,12 +9,12 @@ import (
 
 // Who was in the way of whom, while the agent runs.
 //
-// Problem: the programs count each wait for the pair of groups that it was of. A status has the longest of them for each
-// container; there may be 65,536, and reading one takes about a microsecond. A number that another group had before keeps the
-// counts of its pairs.
+// Problem: the programs count each wait for the pair of groups that it was of. A status has the longest of them for
+// each container; there may be 65,536, and reading one takes about a microsecond. A number that another group had
+// before keeps the counts of its pairs.
 //
-// Approach: the pairs are read where a status is asked for, and not more often than every five seconds. What a pair had counted
-// when a number was given again is not counted for its new owner.
+// Approach: the pairs are read where a status is asked for, and not more often than every five seconds. What a pair had
+// counted when a number was given again is not counted for its new owner.
 //
 // Known limits: what a new owner of a number waits until the next reading counts for nobody.
 

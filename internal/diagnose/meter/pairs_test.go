@@ -7,11 +7,13 @@ import (
 	"plimsoll/internal/probe/runq"
 )
 
-// TestPairsOfReusedNumbers: a group is not blamed for what the owner of its number before it has done, nor has it waited for it.
+// TestPairsOfReusedNumbers: a group is not blamed for what the owner of its number before it has done,
+// nor has it waited for it.
 func TestPairsOfReusedNumbers(t *testing.T) {
 	var p pairs
 	list := func(ab, ac, ba time.Duration) []runq.Pair {
-		return []runq.Pair{{Waiter: 3, Runner: 4, Behind: ab, Phantom: ab / 2}, {Waiter: 3, Runner: 5, Behind: ac}, {Waiter: 4, Runner: 3, Behind: ba}}
+		return []runq.Pair{{Waiter: 3, Runner: 4, Behind: ab, Phantom: ab / 2}, {Waiter: 3, Runner: 5, Behind: ac},
+			{Waiter: 4, Runner: 3, Behind: ba}}
 	}
 	check := func(what string, got map[runq.Slot]map[runq.Slot]runq.Pair, ab, ac, ba time.Duration) {
 		t.Helper()

@@ -161,7 +161,8 @@ func (q *Requests) Of(path string, now time.Time) (*report.Requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &report.Requests{RequestWindow: windowOf(total.Since(&one.begin), now.Sub(one.since)), Total: totals(total)}, nil
+	return &report.Requests{RequestWindow: windowOf(total.Since(&one.begin), now.Sub(one.since)),
+		Total: totals(total)}, nil
 }
 
 func windowOf(c requests.Counts, window time.Duration) report.RequestWindow {
@@ -169,7 +170,8 @@ func windowOf(c requests.Counts, window time.Duration) report.RequestWindow {
 	if r.Withheld {
 		return r
 	}
-	r.Time, r.Response, r.FirstByte, r.Upload = c.Time, quantiles(&c.Response), quantiles(&c.FirstByte), quantiles(&c.Upload)
+	r.Time, r.Response, r.FirstByte, r.Upload = c.Time, quantiles(&c.Response), quantiles(&c.FirstByte), quantiles(
+		&c.Upload)
 	if r.ThrottledKnown = c.ThrottledKnown(); r.ThrottledKnown {
 		r.Throttled, r.Unthrottled = c.Throttled, quantiles(&c.Rest)
 	}

@@ -30,8 +30,8 @@ func came(n, doubtful int64) requests.Counts {
 	return c
 }
 
-// TestRequestMinute: the status has the present minute up to now until a whole one is over, and then the last whole one.
-// Totals go on.
+// TestRequestMinute: the status has the present minute up to now until a whole one is over, and then the last whole
+// one. Totals go on.
 func TestRequestMinute(t *testing.T) {
 	c := workload.Container{}
 	c.Path, c.Inode = "/lab/web", 7
@@ -65,10 +65,12 @@ func TestRequestMinute(t *testing.T) {
 			t.Fatalf("after %v: %+v, %+v", step.after, s.Requests, s.Containers)
 		}
 		if got.Window != step.window || got.Answered != step.answered || got.Total.Answered != step.counts.Requests {
-			t.Errorf("after %v: %d in %v, %d in all; want %d in %v", step.after, got.Answered, got.Window, got.Total.Answered, step.answered, step.window)
+			t.Errorf("after %v: %d in %v, %d in all; want %d in %v", step.after, got.Answered, got.Window,
+				got.Total.Answered, step.answered, step.window)
 		}
 	}
-	if last := r.Minute(begun.Add(2 * time.Minute)); len(last) != 1 || last["/lab/web"].Answered != 0 || r.Minute(begun) != nil || r.Minute(begun.Add(3*time.Minute)) != nil {
+	if last := r.Minute(begun.Add(2 * time.Minute)); len(last) != 1 || last["/lab/web"].Answered != 0 ||
+		r.Minute(begun) != nil || r.Minute(begun.Add(3*time.Minute)) != nil {
 		t.Errorf("%+v", last)
 	}
 	if throttled := r.Throttled(7); throttled == nil || *throttled != 200*time.Millisecond {
@@ -76,11 +78,12 @@ func TestRequestMinute(t *testing.T) {
 	}
 }
 
-// TestRequestWindow: no time is told where more than one request in a hundred is doubtful, and the lengths of the metrics
-// have every request but those longer than the last.
+// TestRequestWindow: no time is told where more than one request in a hundred is doubtful, and the lengths of the
+// metrics have every request but those longer than the last.
 func TestRequestWindow(t *testing.T) {
 	w, all := windowOf(came(100, 0), time.Second), totals(came(100, 0))
-	if w.Withheld || w.Response.P99 < 1010*time.Microsecond || w.Response.P99 > 1050*time.Microsecond || w.Time != 100*time.Millisecond ||
+	if w.Withheld || w.Response.P99 < 1010*time.Microsecond || w.Response.P99 > 1050*time.Microsecond ||
+		w.Time != 100*time.Millisecond ||
 		!w.ThrottledKnown || w.Throttled != 10*time.Millisecond {
 		t.Errorf("%+v", w)
 	}
@@ -95,10 +98,12 @@ func TestRequestWindow(t *testing.T) {
 	}
 	some := came(100, 0)
 	some.Split = 94
-	if w, all := windowOf(some, time.Second), totals(some); w.ThrottledKnown || w.Throttled != 0 || w.Response.P99 == 0 || all.Throttled != 0 {
+	if w, all := windowOf(some, time.Second), totals(some); w.ThrottledKnown || w.Throttled != 0 ||
+		w.Response.P99 == 0 || all.Throttled != 0 {
 		t.Errorf("throttled time of 94 of 100 requests: %+v, %+v", w, all)
 	}
-	if w, all := windowOf(came(97, 3), time.Second), totals(came(97, 3)); !w.Withheld || w.Response.P99 != 0 || w.Time != 0 || w.Answered != 97 ||
+	if w, all := windowOf(came(97, 3), time.Second), totals(came(97, 3)); !w.Withheld || w.Response.P99 != 0 ||
+		w.Time != 0 || w.Answered != 97 ||
 		len(all.Lengths) != 0 || all.Time != 0 || all.Doubtful != 3 {
 		t.Errorf("%+v, %+v", w, all)
 	}

@@ -121,10 +121,12 @@ func (w *Waits) follow() {
 	for _, p := range pods {
 		for _, c := range p.Containers {
 			there[c.Path] = true
-			if s := w.meter.subject(c.Path, c.Inode); s != nil && s.container.Request == c.Request && s.rank == rankOf(c) {
+			if s := w.meter.subject(c.Path, c.Inode); s != nil && s.container.Request == c.Request &&
+				s.rank == rankOf(c) {
 				continue
 			}
-			if err := w.meter.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode, rankOf(c)); err != nil {
+			if err := w.meter.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode,
+				rankOf(c)); err != nil {
 				w.log.Debug("not measured", "cgroup", c.Path, "error", err)
 			}
 		}

@@ -16,7 +16,8 @@ func TestWaitMinute(t *testing.T) {
 	w := &Waits{meter: &Meter{subjects: []*subject{s}}}
 	begun := time.Date(2026, 11, 27, 12, 0, 20, 0, time.UTC)
 	at := func(after time.Duration, running, throttled time.Duration) {
-		s.account.Add(diagnose.Reading{At: after, Running: running, Waiting: throttled, Parts: diagnose.Parts{Own: throttled}})
+		s.account.Add(diagnose.Reading{At: after, Running: running, Waiting: throttled,
+			Parts: diagnose.Parts{Own: throttled}})
 		w.cut(begun.Add(after))
 	}
 	at(0, time.Second, time.Second) // before the account began

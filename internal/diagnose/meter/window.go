@@ -41,7 +41,8 @@ func (m *Meter) Window(ctx context.Context, length time.Duration) (report.Diagno
 
 // judgeRuntimes adds to the containers whether their runtimes can use a burst, as far as there is time.
 func (m *Meter) judgeRuntimes(ctx context.Context, list []report.Diagnosed) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspect.NodeTime) // Ctrl-C ends the measurement alone
+	// Ctrl-C ends the measurement alone
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspect.NodeTime)
 	defer cancel()
 	r := inspect.Runtimes{Tree: m.tree, Online: m.online, Reader: inspect.New("/proc")}
 	for i := range list[:min(len(list), inspect.Most)] {
@@ -79,16 +80,24 @@ func (m *Meter) notes() []string {
 	list := []string{}
 	irq, steal := m.probe.Separates()
 	if !irq {
-		list = append(list, "this kernel does not subtract interrupts from the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they count for the thread that ran")
+		list = append(list,
+			"this kernel does not subtract interrupts from the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they "+
+				"count for the thread that ran")
 	}
 	if !steal {
-		list = append(list, "this kernel does not subtract stolen time from the time of threads (CONFIG_PARAVIRT_TIME_ACCOUNTING): it counts for the thread that ran")
+		list = append(list,
+			"this kernel does not subtract stolen time from the time of threads (CONFIG_PARAVIRT_TIME_ACCOUNTING): "+
+				"it counts for the thread that ran")
 	}
 	if tasks, pairs := m.probe.Lost(); tasks > 0 || pairs > 0 {
-		list = append(list, fmt.Sprintf("the tables were full: %d threads were not measured, and %d waits have no neighbour", tasks, pairs))
+		list = append(list,
+			fmt.Sprintf("the tables were full: %d threads were not measured, and %d waits have no neighbour", tasks,
+				pairs))
 	}
 	if n := m.probe.Missed(); n > 0 {
-		list = append(list, fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as the one before", n))
+		list = append(list,
+			fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as the one before",
+				n))
 	}
 	if m.tableFull {
 		list = append(list, "the table of groups was full: some groups count for the group above them")

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestClassesOfTheNode: what a class gets is what the node's colocation says. A container without a class has that of its
-// pod's QoS class where the node asks for it.
+// TestClassesOfTheNode: what a class gets is what the node's colocation says. A container without a class has that of
+// its pod's QoS class where the node asks for it.
 func TestClassesOfTheNode(t *testing.T) {
 	const uid = "12345678-1234-1234-1234-123456789012"
 	for group, want := range map[string]struct {
@@ -17,7 +17,8 @@ func TestClassesOfTheNode(t *testing.T) {
 		kube  strategy.Rank // by kubeQOS
 	}{
 		"/kubepods/besteffort/pod" + uid + "/<a>": {strategy.Neutral, strategy.Offline},
-		"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + uid + ".slice/cri-containerd-<b>.scope": {strategy.Neutral, strategy.Offline},
+		"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + uid +
+			".slice/cri-containerd-<b>.scope": {strategy.Neutral, strategy.Offline},
 		"/kubepods/burstable/pod" + uid + "/<c>": {strategy.Neutral, strategy.Online},
 		"/kubepods/pod" + uid + "/<d>":           {strategy.Neutral, strategy.Online},
 		"/docker/<e>":                            {strategy.Neutral, strategy.Neutral},
@@ -37,7 +38,8 @@ func TestClassesOfTheNode(t *testing.T) {
 			}
 			c := pods[0].Containers[0]
 			if c.QOS.Rank() != want || c.QOS != c.Class.QOS(f.Node().Colocation) {
-				t.Errorf("kubeQOS %s: %s of class %q is %s, want %s", text, path.Base(group), c.Class, c.QOS.Rank(), want)
+				t.Errorf("kubeQOS %s: %s of class %q is %s, want %s", text, path.Base(group), c.Class, c.QOS.Rank(),
+					want)
 			}
 		}
 	}

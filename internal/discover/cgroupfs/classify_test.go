@@ -79,7 +79,8 @@ func TestClassifyEdges(t *testing.T) {
 // FuzzClassify: Classify never panics, and no group below a container is a container.
 func FuzzClassify(f *testing.F) {
 	id := strings.Repeat("f", 64)
-	for _, path := range []string{"/", "//", "/kubepods/burstable/podu/c/d", "/docker/" + id, "/a:crio:" + id, "a\x00/..",
+	for _, path := range []string{"/", "//", "/kubepods/burstable/podu/c/d", "/docker/" + id, "/a:crio:" + id,
+		"a\x00/..",
 		"/kubepods.slice/kubepods-pod1_2.slice/crio-" + id + ".scope", "/libpod_parent/" + id + "/libpod-" + id} {
 		f.Add(path, "docker/"+id)
 	}

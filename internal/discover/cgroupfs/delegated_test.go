@@ -6,12 +6,14 @@ import (
 	"testing"
 )
 
-// TestAUserMakesManyGroups: in a group that belongs to a user some groups are followed and no more; those of others are.
+// TestAUserMakesManyGroups: in a group that belongs to a user some groups are followed and no more;
+// those of others are.
 func TestAUserMakesManyGroups(t *testing.T) {
 	m := newMemory("/user/app/a", "/user/app/b", "/lab/a")
 	m.owners = map[string]uint32{"user": 1000, "user/app": 1000, "user/app/a": 1000}
 	var log strings.Builder
-	s := scanner(t, m, Options{Resolver: include(t, "/lab/*", "/user/app/*"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s := scanner(t, m, Options{Resolver: include(t, "/lab/*", "/user/app/*"),
+		Log: slog.New(slog.NewTextHandler(&log, nil))})
 	user := s.nodes["/user"].user
 	if user.groups != 3 || s.nodes["/user/app/a"].user != user || s.nodes["/lab/a"].user != nil {
 		t.Fatalf("%+v", user)
@@ -28,7 +30,8 @@ func TestAUserMakesManyGroups(t *testing.T) {
 		}
 		expectEvents(t, s, want...)
 	}
-	expect(func() { m.mkdir("/user/app/aa", "/user/app/c", "/user/app/d/e", "/lab/b") }, "appeared /lab/b", "appeared /user/app/aa")
+	expect(func() { m.mkdir("/user/app/aa", "/user/app/c", "/user/app/d/e", "/lab/b") }, "appeared /lab/b",
+		"appeared /user/app/aa")
 	expect(func() { m.rmdir("/user/app/a") }, "vanished /user/app/a", "appeared /user/app/c")
 	expect(func() { m.rmdir("/user") }, "vanished /user/app/aa", "vanished /user/app/b", "vanished /user/app/c")
 	if n := strings.Count(log.String(), "\n"); n != 1 || user.groups != mostOfUser-1-3 {

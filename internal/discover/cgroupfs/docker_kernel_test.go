@@ -148,7 +148,8 @@ func TestDockerContainers(t *testing.T) {
 	e.await(s, first, "after docker update", quota(70*time.Millisecond))
 
 	e.docker("restart", "--time", "0", "after")
-	again := e.await(s, second, "after docker restart", func(now workload.Container) bool { return now.Inode != c.Inode })
+	again := e.await(s, second, "after docker restart",
+		func(now workload.Container) bool { return now.Inode != c.Inode })
 	if again.Path != c.Path || again.Name != "after" {
 		t.Errorf("restarted: %+v, was %+v", again, c)
 	}
@@ -163,7 +164,8 @@ func TestDockerContainers(t *testing.T) {
 	}
 
 	e.docker("rm", "-f", "before")
-	for deadline := time.Now().Add(5 * time.Second); slices.Contains(s.paths(), "/docker/"+first); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); slices.Contains(s.paths(),
+		"/docker/"+first); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still there: %v", s.paths())
 		}

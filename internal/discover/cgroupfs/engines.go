@@ -178,7 +178,8 @@ func (s *spec) names() (container, pod string) {
 
 // sandbox says whether it is the process that keeps a pod's namespaces, in the words of containerd, and of CRI-O.
 func (s *spec) sandbox() bool {
-	return s.Annotations["io.kubernetes.cri.container-type"] == "sandbox" || s.Annotations["io.kubernetes.container.name"] == "POD"
+	return s.Annotations["io.kubernetes.cri.container-type"] == "sandbox" ||
+		s.Annotations["io.kubernetes.container.name"] == "POD"
 }
 
 // parseStorage reads the names that containers/storage keeps: a list of {"id", "names"}.

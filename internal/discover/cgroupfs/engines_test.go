@@ -25,20 +25,28 @@ func TestParseLimits(t *testing.T) {
 		want  cpu.Bandwidth
 		bad   bool
 	}{
-		{"docker --cpus", parseHostConfig, `{"NanoCpus":500000000,"CpuQuota":0,"CpuPeriod":0,"Binds":null}`, limited(50*ms, 100*ms), false},
-		{"docker --cpu-quota", parseHostConfig, `{"NanoCpus":0,"CpuQuota":30000,"CpuPeriod":50000}`, limited(30*ms, 50*ms), false},
+		{"docker --cpus", parseHostConfig, `{"NanoCpus":500000000,"CpuQuota":0,"CpuPeriod":0,"Binds":null}`,
+			limited(50*ms, 100*ms), false},
+		{"docker --cpu-quota", parseHostConfig, `{"NanoCpus":0,"CpuQuota":30000,"CpuPeriod":50000}`,
+			limited(30*ms, 50*ms), false},
 		{"docker --cpu-quota alone", parseHostConfig, `{"CpuQuota":30000}`, limited(30*ms, 100*ms), false},
 		{"docker without a limit", parseHostConfig, `{"CpuQuota":-1}`, none, false},
 		{"docker, nothing at all", parseHostConfig, `null`, cpu.Bandwidth{}, true},
 		{"docker, half a file", parseHostConfig, `{"NanoCpus":5`, cpu.Bandwidth{}, true},
 		{"docker, too much", parseHostConfig, `{"NanoCpus":9223372036854775807}`, cpu.Bandwidth{}, true},
 		{"docker, a negative period", parseHostConfig, `{"CpuQuota":1000,"CpuPeriod":-5}`, cpu.Bandwidth{}, true},
-		{"runc", parseRuncState, `{"id":"a","config":{"cgroups":{"path":"/docker/a","cpu_quota":50000,"cpu_period":100000}}}`, limited(50*ms, 100*ms), false},
-		{"runc with a burst", parseRuncState, `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000,"cpu_burst":20000}}}`,
+		{"runc", parseRuncState,
+			`{"id":"a","config":{"cgroups":{"path":"/docker/a","cpu_quota":50000,"cpu_period":100000}}}`,
+			limited(50*ms, 100*ms), false},
+		{"runc with a burst", parseRuncState,
+			`{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000,"cpu_burst":20000}}}`,
 			cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 20 * ms}, false},
-		{"runc with no burst", parseRuncState, `{"config":{"cgroups":{"cpu_quota":-1,"cpu_period":0,"cpu_burst":null}}}`, none, false},
-		{"runc, unified", parseRuncState, `{"config":{"cgroups":{"cpu_quota":0,"unified":{"cpu.max":"1000 10000"}}}}`, cpu.Bandwidth{}, true},
-		{"runc, unified memory", parseRuncState, `{"config":{"cgroups":{"cpu_quota":5000,"unified":{"memory.high":"1"}}}}`, limited(5*ms, 100*ms), false},
+		{"runc with no burst", parseRuncState,
+			`{"config":{"cgroups":{"cpu_quota":-1,"cpu_period":0,"cpu_burst":null}}}`, none, false},
+		{"runc, unified", parseRuncState, `{"config":{"cgroups":{"cpu_quota":0,"unified":{"cpu.max":"1000 10000"}}}}`,
+			cpu.Bandwidth{}, true},
+		{"runc, unified memory", parseRuncState,
+			`{"config":{"cgroups":{"cpu_quota":5000,"unified":{"memory.high":"1"}}}}`, limited(5*ms, 100*ms), false},
 		{"runc, another layout", parseRuncState, `{"config":{}}`, cpu.Bandwidth{}, true},
 		{"runc, not JSON", parseRuncState, `x`, cpu.Bandwidth{}, true},
 	} {
@@ -69,7 +77,8 @@ func TestParseSpec(t *testing.T) {
 			"io.kubernetes.pod.namespace":"ns"}}`, "ns/p/pause", "ns/p", cpu.Bandwidth{}, false},
 		{"nerdctl", `{"annotations":{"nerdctl/name":"db"}}`, "db", "", cpu.Bandwidth{}, false},
 		{"no names", `{"annotations":{"io.kubernetes.cri.container-name":"x"}}`, "", "", cpu.Bandwidth{}, false},
-		{"unified", `{"linux":{"resources":{"cpu":{"quota":5},"unified":{"cpu.max":"max 100000"}}}}`, "", "", cpu.Bandwidth{}, false},
+		{"unified", `{"linux":{"resources":{"cpu":{"quota":5},"unified":{"cpu.max":"max 100000"}}}}`, "", "",
+			cpu.Bandwidth{}, false},
 	} {
 		s, err := parseSpec([]byte(tt.text))
 		if err != nil {
@@ -102,7 +111,8 @@ func TestParseStorage(t *testing.T) {
 
 // FuzzEngineFiles: no file makes a reader panic, and a limit that is accepted is one that a kernel could have.
 func FuzzEngineFiles(f *testing.F) {
-	for _, text := range []string{`{"NanoCpus":500000000}`, `{"CpuQuota":-1,"CpuPeriod":9223372036854775807}`, `null`, `[]`,
+	for _, text := range []string{`{"NanoCpus":500000000}`, `{"CpuQuota":-1,"CpuPeriod":9223372036854775807}`, `null`,
+		`[]`,
 		`{"config":{"cgroups":{"cpu_quota":50000,"cpu_burst":-3}}}`, `{"linux":{"resources":{"cpu":{"quota":1,"period":2}}}}`} {
 		f.Add([]byte(text))
 	}

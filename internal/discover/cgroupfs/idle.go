@@ -2,8 +2,8 @@ package cgroupfs
 
 import "time"
 
-// idle is for how long there is nothing to do, if no event comes. A node on which nothing happens is not to wake up each
-// second for it.
+// idle is for how long there is nothing to do, if no event comes. A node on which nothing happens is not to wake up
+// each second for it.
 func (s *Scanner) idle(last time.Time) time.Duration {
 	wait := s.walkIn()
 	s.mu.Lock()

@@ -7,14 +7,15 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// lookupEvery is the shortest time between two lookups of one group because of events. It is also how long after the last
-// write to its limit the group is looked up once more: runc writes the kernel first, and then its own state.
+// lookupEvery is the shortest time between two lookups of one group because of events. It is also how long after the
+// last write to its limit the group is looked up once more: runc writes the kernel first, and then its own state.
 const lookupEvery = time.Second
 
 // lookup holds the times of a group's last lookup and of its last change.
 type lookup struct{ asked, doubted time.Time }
 
-// Refresh looks up the declared limit of a group at once. It is for a value in the kernel that the caller did not expect.
+// Refresh looks up the declared limit of a group at once. It is for a value in the kernel
+// that the caller did not expect.
 func (s *Scanner) Refresh(group string) *workload.Declared {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,8 @@ func workloads(groups []group, node strategy.Colocation) []workload.Pod {
 	for _, g := range groups {
 		var p workload.Pod
 		if g.pod != nil {
-			p = workload.Pod{ID: g.pod.ID, Name: g.podName(), Request: g.pod.effective.Request, Declared: g.pod.facts.declared}
+			p = workload.Pod{ID: g.pod.ID, Name: g.podName(), Request: g.pod.effective.Request,
+				Declared: g.pod.facts.declared}
 		}
 		for _, c := range g.containers {
 			p.Containers = append(p.Containers, c.container(node))
@@ -135,8 +136,9 @@ func (g group) podName() string {
 
 func (n *node) container(node strategy.Colocation) workload.Container {
 	c := workload.Container{ID: n.ID, Name: n.name(), Runtime: n.place.Runtime, Class: n.effective.Class,
-		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy, Exclusive: n.effective.Exclusive,
-		Sandbox: n.facts.sandbox}
+		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy,
+		Exclusive: n.effective.Exclusive,
+		Sandbox:   n.facts.sandbox}
 	if n.scope != nil {
 		c.Scope = n.scope.ID
 	}

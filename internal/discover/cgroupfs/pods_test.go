@@ -27,24 +27,32 @@ func TestChoose(t *testing.T) {
 		want    string
 	}{
 		{"engines need no configuration",
-			"/docker/<a> /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c> /machine.slice/libpod-<d>.scope/container", "",
+			"/docker/<a> /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c> " +
+				"/machine.slice/libpod-<d>.scope/container", "",
 			"/kubepods/burstable/pod1: /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c>\n" +
 				": /docker/<a>\n: /machine.slice/libpod-<d>.scope/container\n"},
-		{"only crun's", "/machine.slice/libpod-<a>.scope/x /docker-<b>.scope/container /crio-<c>.scope/container/container", "",
+		{"only crun's",
+			"/machine.slice/libpod-<a>.scope/x /docker-<b>.scope/container /crio-<c>.scope/container/container", "",
 			": /crio-<c>.scope/container\n: /docker-<b>.scope\n: /machine.slice/libpod-<a>.scope\n"},
 		{"units and folders do", "/lab/a /system.slice/web.service /user.slice", "", ""},
 		{"a folder", "/lab/a /lab/b /other/a", "/lab/*", ": /lab/a\n: /lab/b\n"},
 		{"a folder of folders is their pod", "/lab/a /lab/b", "/lab /lab/*", "/lab: /lab/a /lab/b\n"},
 		{"one that contains only others is not", "/lab/a/x", "/lab", ": /lab\n"},
-		{"a pod is the nearest", "/lab/p/c /lab/p/d /lab/e", "/lab /lab/* /lab/*/*", "/lab: /lab/e\n/lab/p: /lab/p/c /lab/p/d\n"},
+		{"a pod is the nearest", "/lab/p/c /lab/p/d /lab/e", "/lab /lab/* /lab/*/*",
+			"/lab: /lab/e\n/lab/p: /lab/p/c /lab/p/d\n"},
 		{"a group that contains only pods is none", "/lab/p/c", "/lab /lab/* /lab/*/*", "/lab/p: /lab/p/c\n"},
 		{"a gap between pod and container", "/lab/p/x/c", "/lab/p /lab/p/x/c", "/lab/p: /lab/p/x/c\n"},
 		{"services and their slice", "/shop.slice/web.service /shop.slice/db.service /shop.slice/log.service",
-			"/shop.slice /shop.slice/web.service /shop.slice/db.service", "/shop.slice: /shop.slice/db.service /shop.slice/web.service\n"},
-		{"a service alone", "/system.slice/web.service /system.slice/db.service", "/system.slice/web.service", ": /system.slice/web.service\n"},
-		{"a slice with an engine's container", "/batch.slice/docker-<a>.scope", "/batch.slice", "/batch.slice: /batch.slice/docker-<a>.scope\n"},
-		{"no glob reaches into a container", "/docker/<a>/docker/<b> /docker/<a>/x/y", "/docker/*/* /docker/*/*/*", ": /docker/<a>\n"},
-		{"nor into a machine", "/machine.slice/machine-vm.scope/payload", "/machine.slice/* /machine.slice/*/*", ": /machine.slice/machine-vm.scope\n"},
+			"/shop.slice /shop.slice/web.service /shop.slice/db.service",
+			"/shop.slice: /shop.slice/db.service /shop.slice/web.service\n"},
+		{"a service alone", "/system.slice/web.service /system.slice/db.service", "/system.slice/web.service",
+			": /system.slice/web.service\n"},
+		{"a slice with an engine's container", "/batch.slice/docker-<a>.scope", "/batch.slice",
+			"/batch.slice: /batch.slice/docker-<a>.scope\n"},
+		{"no glob reaches into a container", "/docker/<a>/docker/<b> /docker/<a>/x/y", "/docker/*/* /docker/*/*/*",
+			": /docker/<a>\n"},
+		{"nor into a machine", "/machine.slice/machine-vm.scope/payload", "/machine.slice/* /machine.slice/*/*",
+			": /machine.slice/machine-vm.scope\n"},
 		{"a pod without containers", "/kubepods/pod1", "/kubepods/*", ""},
 		{"conmon is no container",
 			"/kubepods/pod1/crio-<a> /kubepods/pod1/crio-conmon-<a>", "", "/kubepods/pod1: /kubepods/pod1/crio-<a>\n"},
@@ -65,8 +73,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestGroupInAScope: of a scope and crun's group in it, the one that has the limit is the container, by whatever path the
-// configuration names it. Where both have one the scope is its pod; in a pod, it goes with the container.
+// TestGroupInAScope: of a scope and crun's group in it, the one that has the limit is the container, by whatever path
+// the configuration names it. Where both have one the scope is its pod; in a pod, it goes with the container.
 func TestGroupInAScope(t *testing.T) {
 	scope := expand("/machine.slice/libpod-<a>.scope")
 	m := newMemory(scope+"/container", scope+"/x")
@@ -97,11 +105,13 @@ func TestGroupInAScope(t *testing.T) {
 			t.Fatalf("%+v: %+v, %v", c, pods, err)
 		}
 		got := pods[0].Containers[0]
-		if pods[0].Path != c.pod || got.Path != c.want || got.Name != strings.Repeat("a", 12) || got.Runtime != podman || got.Strategy.Policy != strategy.CPUBurstOnly {
+		if pods[0].Path != c.pod || got.Path != c.want || got.Name != strings.Repeat("a", 12) ||
+			got.Runtime != podman || got.Strategy.Policy != strategy.CPUBurstOnly {
 			t.Errorf("%+v: %+v", c, pods[0])
 		}
 	}
-	for _, pod := range []string{"/kubepods.slice/kubepods-pod1.slice", "/machine.slice/machine-libpod_pod_" + strings.Repeat("b", 64) + ".slice"} {
+	for _, pod := range []string{"/kubepods.slice/kubepods-pod1.slice",
+		"/machine.slice/machine-libpod_pod_" + strings.Repeat("b", 64) + ".slice"} {
 		scope := pod + expand("/crio-<c>.scope")
 		m := newMemory(scope + "/container")
 		m.limit(scope, 50_000, 100_000)
@@ -115,8 +125,10 @@ func TestGroupInAScope(t *testing.T) {
 			if err := s.Rescan(); err != nil {
 				t.Fatal(err)
 			}
-			if pods, err := s.Pods(); err != nil || pods[0].Containers[0].Scope.Path != want || want != "" && pods[0].Containers[0].Scope.Inode == 0 {
-				t.Errorf("in a pod, limit of the group in the scope %d: %+v, %v, want the scope %q", inner, pods[0], err, want)
+			if pods, err := s.Pods(); err != nil || pods[0].Containers[0].Scope.Path != want || want != "" &&
+				pods[0].Containers[0].Scope.Inode == 0 {
+				t.Errorf("in a pod, limit of the group in the scope %d: %+v, %v, want the scope %q", inner, pods[0],
+					err, want)
 			}
 		}
 		m.limit(scope, -1, 100_000)
@@ -124,7 +136,8 @@ func TestGroupInAScope(t *testing.T) {
 		if err := s.Rescan(); err != nil {
 			t.Fatal(err)
 		}
-		if pods, err := s.Pods(); err != nil || pods[0].Containers[0].Path != scope+"/container" || pods[0].Containers[0].Scope.Path != "" {
+		if pods, err := s.Pods(); err != nil || pods[0].Containers[0].Path != scope+"/container" ||
+			pods[0].Containers[0].Scope.Path != "" {
 			t.Errorf("in a pod, a limit of the group in the scope alone: %+v, %v", pods[0], err)
 		}
 	}

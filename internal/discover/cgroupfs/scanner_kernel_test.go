@@ -103,7 +103,8 @@ func (l *lab) expect(s *Scanner, kind EventKind, name, file string) Event {
 	for {
 		for _, e := range s.Events() {
 			if e.Kind == kind && e.Path == l.path+name && e.File == file {
-				if late := time.Since(start); late > soon && os.Getenv("PLIMSOLL_EMULATED") == "" { // no time is kept in a VM
+				// no time is kept in a VM
+				if late := time.Since(start); late > soon && os.Getenv("PLIMSOLL_EMULATED") == "" {
 					l.t.Errorf("%s %s%s came after %v", kind, name, file, late)
 				}
 				return e
@@ -170,7 +171,8 @@ func TestNoticesWhatIsWritten(t *testing.T) {
 		l.write("pod/c1", "cpu.cfs_period_us", "200000")
 		l.expect(s, Written, "/pod/c1", "cpu.cfs_period_us")
 	}
-	if _, err := os.Stat(l.groups["pod/c1"].File(burst)); err == nil || cgrouptest.AtLeast(cgrouptest.Release(t), "5.14") {
+	if _, err := os.Stat(l.groups["pod/c1"].File(burst)); err == nil ||
+		cgrouptest.AtLeast(cgrouptest.Release(t), "5.14") {
 		l.write("pod/c1", burst, "1000")
 		l.quota("pod", 90*time.Millisecond) // a burst alone wakes no reader
 		l.expect(s, Written, "/pod/c1", burst)
@@ -187,7 +189,8 @@ func TestNoticesTheGroupInAScope(t *testing.T) {
 	l.mkdir(scope + "/" + workload.InScope)
 	l.expect(s, Appeared, "/"+scope+"/"+workload.InScope, "")
 	l.expect(s, Written, "/"+scope+"/"+workload.InScope, l.quota(scope+"/"+workload.InScope, 50*time.Millisecond))
-	if pods := l.pods(s); len(pods) != 1 || pods[0].Path != "" || len(pods[0].Containers) != 1 || pods[0].Containers[0].Runtime != podman {
+	if pods := l.pods(s); len(pods) != 1 || pods[0].Path != "" || len(pods[0].Containers) != 1 ||
+		pods[0].Containers[0].Runtime != podman {
 		t.Errorf("%+v", pods)
 	}
 	l.quota(scope, 50*time.Millisecond)

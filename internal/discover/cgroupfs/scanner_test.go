@@ -329,7 +329,8 @@ func TestStrayEvents(t *testing.T) {
 	s := scanner(t, m, Options{Resolver: include(t, "/lab/*")})
 	s.base = "/cg/cpu"
 	s.Events()
-	for _, name := range []string{"", "/", "/cg", "/cg/cpu", "/elsewhere/lab/a/cpu.cfs_quota_us", "/cg/cpu/gone/cpu.cfs_quota_us",
+	for _, name := range []string{"", "/", "/cg", "/cg/cpu", "/elsewhere/lab/a/cpu.cfs_quota_us",
+		"/cg/cpu/gone/cpu.cfs_quota_us",
 		"/cg/cpu/lab/cpu.cfs_quota_us", "/cg/cpu/lab/a/cpu.stat"} {
 		s.notice(fsnotify.Event{Name: name, Op: fsnotify.Write})
 	}
@@ -348,7 +349,8 @@ func TestStrayEvents(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForASource: while systemd does not answer, the snapshot, the events and the counters are there at once.
+// TestNothingWaitsForASource: while systemd does not answer, the snapshot,
+// the events and the counters are there at once.
 func TestNothingWaitsForASource(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	first := true

@@ -11,8 +11,9 @@ import (
 
 // The group in a scope.
 //
-// Problem: with systemd, crun (Podman, CRI-O) by default made a group of its own in each container's scope, until mid-2025 (its
-// pull requests 305 and 1768), and the container's tasks are in that. First only this group got the limit, later both.
+// Problem: with systemd, crun (Podman, CRI-O) by default made a group of its own in each container's scope, until
+// mid-2025 (its pull requests 305 and 1768), and the container's tasks are in that.
+// First only this group got the limit, later both.
 //
 // Approach: the group with the limit is the container. Where both have a limit, both limits are raised together: the
 // scope is the pod of the groups in it. A pod contains no pods, so in a pod the container carries its scope

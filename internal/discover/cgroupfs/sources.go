@@ -24,8 +24,8 @@ type Sources struct {
 	Systemd *Systemd // nil where systemd does not run
 }
 
-// OfHost discovers the containers of this host as a configuration says, and looks up what their runtimes say of them. root is
-// where the control groups are mounted; "" watches nothing.
+// OfHost discovers the containers of this host as a configuration says, and looks up what their runtimes say of them.
+// root is where the control groups are mounted; "" watches nothing.
 func OfHost(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger) (*Scanner, error) {
 	return New(tree, root, Options{Resolver: file, Sources: HostSources("/"), Log: log, Now: time.Now})
 }
@@ -56,11 +56,12 @@ func HostSources(root string) Sources {
 	return s
 }
 
-// dockerDirs are where dockerd keeps its containers: below the data-root of its configuration, which an administrator may
-// have moved to another disk, that of the snap, and the default.
+// dockerDirs are where dockerd keeps its containers: below the data-root of its configuration, which an administrator
+// may have moved to another disk, that of the snap, and the default.
 func dockerDirs(root string) []string {
 	roots := []string{"var/lib/docker", "var/snap/docker/common/var-lib-docker"}
-	if dir, err := readFile(filepath.Join(root, "etc/docker/daemon.json"), parseDataRoot); err == nil && filepath.IsAbs(dir) {
+	if dir, err := readFile(filepath.Join(root, "etc/docker/daemon.json"), parseDataRoot); err == nil &&
+		filepath.IsAbs(dir) {
 		roots = append([]string{dir}, roots...)
 	}
 	dirs := make([]string, len(roots))

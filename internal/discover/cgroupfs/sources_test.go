@@ -238,14 +238,16 @@ func TestRedeclaredOnlyWhenAnother(t *testing.T) {
 
 // TestDockerDataRoot: an administrator has moved Docker's files to another disk, and the names go with them.
 func TestDockerDataRoot(t *testing.T) {
-	for where, key := range map[string]string{"srv/docker": "data-root", "mnt/old": "graph", "var/lib/docker": "", "var/snap/docker/common/var-lib-docker": ""} {
+	for where, key := range map[string]string{"srv/docker": "data-root", "mnt/old": "graph", "var/lib/docker": "",
+		"var/snap/docker/common/var-lib-docker": ""} {
 		h := newHost(t)
 		if key != "" {
 			h.put("etc/docker/daemon.json", `{"log-driver": "local", "`+key+`": "/`+where+`"}`)
 		}
 		h.put(where+"/containers/"+anID+"/hostconfig.json", `{"NanoCpus": 500000000}`)
 		h.put(where+"/containers/"+anID+"/config.v2.json", `{"Name": "/web"}`)
-		h.expect(h.lookUp(cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: 100 * time.Millisecond}, facts{}), "web", "docker", "docker hostconfig.json", 50*time.Millisecond)
+		h.expect(h.lookUp(cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: 100 * time.Millisecond}, facts{}), "web",
+			"docker", "docker hostconfig.json", 50*time.Millisecond)
 	}
 	h := newHost(t)
 	h.put("etc/docker/daemon.json", `{"data-root": "../../etc"}`) // dockerd accepts absolute paths only

@@ -48,7 +48,8 @@ func TestUnrounded(t *testing.T) {
 		name               string
 		declared, now, out cpu.Bandwidth
 	}{
-		{"125m is rounded to 130m", limited(13*ms, 100*ms), limited(12500*time.Microsecond, 100*ms), limited(12500*time.Microsecond, 100*ms)},
+		{"125m is rounded to 130m", limited(13*ms, 100*ms), limited(12500*time.Microsecond, 100*ms),
+			limited(12500*time.Microsecond, 100*ms)},
 		{"exact", limited(50*ms, 100*ms), limited(50*ms, 100*ms), limited(50*ms, 100*ms)},
 		{"raised since", limited(13*ms, 100*ms), limited(37500*time.Microsecond, 100*ms), limited(13*ms, 100*ms)},
 		{"another period", limited(13*ms, 100*ms), limited(6250*time.Microsecond, 50*ms), limited(13*ms, 100*ms)},
@@ -152,7 +153,8 @@ func (m *manager) reply(call *godbus.Message) *godbus.Message {
 		kind, _ = call.Body[0].(string)
 		name, _ = call.Body[1].(string)
 	}
-	r := &godbus.Message{Headers: map[godbus.HeaderField]godbus.Variant{godbus.FieldReplySerial: godbus.MakeVariant(call.Serial())}}
+	r := &godbus.Message{Headers: map[godbus.HeaderField]godbus.Variant{
+		godbus.FieldReplySerial: godbus.MakeVariant(call.Serial())}}
 	if v, ok := unit[strings.TrimPrefix(kind, "org.freedesktop.systemd1.")+"."+name]; ok {
 		r.Type, r.Body = godbus.TypeMethodReply, []any{godbus.MakeVariant(v)}
 		r.Headers[godbus.FieldSignature] = godbus.MakeVariant(godbus.SignatureOf(r.Body...))
@@ -218,7 +220,9 @@ func TestSystemdIsLeftAlone(t *testing.T) {
 }
 
 func TestSystemdIsNotThere(t *testing.T) {
-	s := &Systemd{now: newClock().Now, dial: func(context.Context) (*dbus.Conn, error) { return nil, errors.New("no bus") }}
+	s := &Systemd{now: newClock().Now, dial: func(context.Context) (*dbus.Conn, error) {
+		return nil, errors.New("no bus")
+	}}
 	if _, _, err := s.Limit("/a.service"); err == nil || errors.Is(err, errBackingOff) {
 		t.Errorf("the first: %v", err)
 	}
@@ -261,7 +265,8 @@ func TestRoundedLimits(t *testing.T) {
 	src := Sources{Systemd: &Systemd{dial: m.dial, now: newClock().Now}}
 	defer src.Systemd.Close()
 	exact := limited(12500*time.Microsecond, 100*ms)
-	for group, want := range map[string]cpu.Bandwidth{slice: exact, "/system.slice/nginx.service": limited(13*ms, 100*ms)} {
+	for group, want := range map[string]cpu.Bandwidth{slice: exact,
+		"/system.slice/nginx.service": limited(13*ms, 100*ms)} {
 		f := src.lookUp(Classify(group), group, exact, facts{})
 		if f.declared == nil || f.declared.Bandwidth != want {
 			t.Errorf("%s: %+v, want %+v", group, f.declared, want)

@@ -90,8 +90,8 @@ func (s *Scanner) list(n *node, deep bool) error {
 	return faults
 }
 
-// mostOfUser is how many groups are followed in one that root has given to a user, who may make groups in it without end:
-// each takes memory, and a watch of those that all programs of root share.
+// mostOfUser is how many groups are followed in one that root has given to a user, who may make groups in it without
+// end: each takes memory, and a watch of those that all programs of root share.
 const mostOfUser = 4096
 
 // delegated is a group that belongs to a user other than root.
@@ -103,7 +103,8 @@ type delegated struct {
 
 func (d *delegated) full() bool { return d != nil && d.groups >= mostOfUser }
 
-// leaveOut leaves out the other groups that a user has made in a group. It is not watched, for each event would have it listed.
+// leaveOut leaves out the other groups that a user has made in a group. It is not watched,
+// for each event would have it listed.
 func (s *Scanner) leaveOut(n *node) {
 	s.unwatch(n)
 	if !n.user.said {

@@ -1,5 +1,5 @@
-// Package index finds the containers and groups of a node by what a person calls them: a name as in `plimsoll status`, the
-// last part of one, a path, the beginning of a container ID, or a glob of names or paths.
+// Package index finds the containers and groups of a node by what a person calls them: a name as in `plimsoll status`,
+// the last part of one, a path, the beginning of a container ID, or a glob of names or paths.
 package index
 
 import (
@@ -27,7 +27,8 @@ type Index struct {
 	known     []report.Container
 }
 
-// New lists these pods' containers without sandboxes, which work for nobody. Hierarchy is the directory of the cpu hierarchy.
+// New lists these pods' containers without sandboxes, which work for nobody.
+// Hierarchy is the directory of the cpu hierarchy.
 func New(tree *cgroup.Tree, hierarchy string, file *config.File, pods []workload.Pod) *Index {
 	c := &Index{tree: tree, hierarchy: hierarchy, file: file}
 	for _, p := range pods {
@@ -92,7 +93,8 @@ func (c *Index) match(arg string) ([]report.Container, error) {
 	if strings.ContainsAny(arg, "*?[") {
 		list, err := c.like(arg)
 		if err == nil && len(list) == 0 {
-			err = hint.With(fmt.Errorf("nothing is called like %q", arg), "a star matches one part of a path, not a slash")
+			err = hint.With(fmt.Errorf("nothing is called like %q", arg),
+				"a star matches one part of a path, not a slash")
 		}
 		return list, err
 	}

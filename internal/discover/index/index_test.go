@@ -9,7 +9,8 @@ import (
 // TestNoSandboxes: what works for nobody is nothing to choose.
 func TestNoSandboxes(t *testing.T) {
 	list := []workload.Container{{Name: "default/web/pause", Sandbox: true}, {Name: "default/web/nginx"}}
-	if got := New(nil, "", nil, []workload.Pod{{Containers: list}}).known; len(got) != 1 || got[0].Name != "default/web/nginx" {
+	if got := New(nil, "", nil, []workload.Pod{{Containers: list}}).known; len(got) != 1 ||
+		got[0].Name != "default/web/nginx" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -53,7 +53,8 @@ func (w *wire) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if o := w.objects[resource+" "+q.Get("fieldSelector")]; o != nil {
 		send("ADDED", o)
 	}
-	mark, _ := map[string]runtime.Object{"pods": &corev1.Pod{}, "nodes": &corev1.Node{}, "configmaps": &corev1.ConfigMap{}}[resource]
+	mark, _ := map[string]runtime.Object{"pods": &corev1.Pod{}, "nodes": &corev1.Node{},
+		"configmaps": &corev1.ConfigMap{}}[resource]
 	m := mark.(metav1.Object)
 	m.SetResourceVersion("7")
 	m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
@@ -96,7 +97,8 @@ func TestConnect(t *testing.T) {
 	http := httptest.NewServer(server)
 	t.Cleanup(func() { http.CloseClientConnections(); http.Close() })
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n"+
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: "+
+		"u, user: {}}]\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", http.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -107,9 +109,11 @@ func TestConnect(t *testing.T) {
 	}
 	g := &groups{wake: make(chan struct{}, 1)}
 	g.set(group("u1", "a"))
-	w := &world{t: t, d: New(Options{API: api, Node: "n1", Names: Names{{"kube-system", "ack-slo-config"}}, Groups: g, Own: strategy.DefaultNode(),
-		Bandwidth: func(string) (cpu.Bandwidth, error) { return cpu.Bandwidth{Quota: ms, Period: 100 * ms}, nil },
-		Changed:   func(strategy.Node) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})}
+	w := &world{t: t,
+		d: New(Options{API: api, Node: "n1", Names: Names{{"kube-system", "ack-slo-config"}}, Groups: g,
+			Own:       strategy.DefaultNode(),
+			Bandwidth: func(string) (cpu.Bandwidth, error) { return cpu.Bandwidth{Quota: ms, Period: 100 * ms}, nil },
+			Changed:   func(strategy.Node) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})}
 	w.run()
 	w.soon("the pod", func() bool { return w.policy() == strategy.Auto && w.d.Status().Reachable })
 	w.soon("the Event", func() bool { server.mu.Lock(); defer server.mu.Unlock(); return len(server.events) == 1 })
@@ -118,8 +122,10 @@ func TestConnect(t *testing.T) {
 	if e := server.events[0]; e.Reason != reasonInvalid || e.InvolvedObject.Name != "web" || e.Namespace != "default" {
 		t.Errorf("%+v", e)
 	}
-	for _, want := range []string{"GET /api/v1/pods spec.nodeName=n1 true plimsoll/test", "GET /api/v1/nodes metadata.name=n1 true plimsoll/test",
-		"GET /api/v1/namespaces/kube-system/configmaps metadata.name=ack-slo-config true plimsoll/test", "POST /api/v1/namespaces/default/events   plimsoll/test"} {
+	for _, want := range []string{"GET /api/v1/pods spec.nodeName=n1 true plimsoll/test",
+		"GET /api/v1/nodes metadata.name=n1 true plimsoll/test",
+		"GET /api/v1/namespaces/kube-system/configmaps metadata.name=ack-slo-config true plimsoll/test",
+		"POST /api/v1/namespaces/default/events   plimsoll/test"} {
 		count := 0
 		for _, a := range server.asked {
 			if a == want {

@@ -14,7 +14,8 @@ func TestAwaitDaemonSet(t *testing.T) {
 	answers := []struct {
 		d   DaemonSet
 		err error
-	}{{err: errors.New("away")}, {d: DaemonSet{Generation: 1}}, {d: DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 1}},
+	}{{err: errors.New("away")}, {d: DaemonSet{Generation: 1}},
+		{d: DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 1}},
 		{d: DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 2}}}
 	asked := 0
 	ask := func(context.Context) (DaemonSet, error) {

@@ -35,7 +35,8 @@ type Cluster struct {
 func Reach(kubeconfig, context, userAgent string) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: context})
 	config, err := loaded.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
@@ -80,14 +81,16 @@ func (c *Cluster) DaemonSet(ctx context.Context, namespace, name string) (Daemon
 			DesiredNumberScheduled, NumberReady int
 		}
 	}
-	data, err := c.Get().AbsPath("/apis/apps/v1/namespaces", namespace, "daemonsets", name).SetHeader("Accept", "application/json").DoRaw(ctx)
+	data, err := c.Get().AbsPath("/apis/apps/v1/namespaces", namespace, "daemonsets", name).SetHeader("Accept",
+		"application/json").DoRaw(ctx)
 	if err == nil {
 		err = json.Unmarshal(data, &o)
 	}
 	if err != nil {
 		return DaemonSet{}, fmt.Errorf("daemonset %s: %w", path.Join(namespace, name), err)
 	}
-	return DaemonSet{o.Metadata.Generation, o.Status.ObservedGeneration, o.Status.DesiredNumberScheduled, o.Status.NumberReady}, nil
+	return DaemonSet{o.Metadata.Generation, o.Status.ObservedGeneration, o.Status.DesiredNumberScheduled,
+		o.Status.NumberReady}, nil
 }
 
 // AgentPod is where an agent runs.
@@ -244,7 +247,8 @@ func AwaitDaemonSet(ctx context.Context, ask func(context.Context) (DaemonSet, e
 		select {
 		case <-ctx.Done():
 			return hint.With(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
-				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall --no-hooks` goes on all the same")
+				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall "+
+					"--no-hooks` goes on all the same")
 		case <-time.After(every):
 		}
 	}

@@ -173,7 +173,9 @@ func (d *Discoverer) store(q query) store {
 func (d *Discoverer) taker(r Resource) (put, drop func(any) bool) {
 	switch r {
 	case Pods:
-		return func(o any) bool { d.putPod(o.(*corev1.Pod)); return true }, func(o any) bool { return d.dropPod(o.(*corev1.Pod)) }
+		return func(o any) bool { d.putPod(o.(*corev1.Pod)); return true }, func(o any) bool {
+			return d.dropPod(o.(*corev1.Pod))
+		}
 	case Nodes: // one that is deleted is made again under the same name; its pods live on meanwhile
 		return func(o any) bool { return d.putNode(o.(*corev1.Node)) }, func(any) bool { return false }
 	}

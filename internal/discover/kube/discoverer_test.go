@@ -62,7 +62,8 @@ func TestWatches(t *testing.T) {
 	w.soon("no pod", func() bool { return w.d.Status().Pods == 0 })
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	want := map[string]int{"list pods": 1, "list nodes": 1, "list configmaps": 3, "watch pods": 1, "watch nodes": 1, "watch configmaps": 3, "event": 1}
+	want := map[string]int{"list pods": 1, "list nodes": 1, "list configmaps": 3, "watch pods": 1, "watch nodes": 1,
+		"watch configmaps": 3, "event": 1}
 	if diff := cmp.Diff(want, w.server.asked); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
@@ -87,7 +88,8 @@ func TestWatchesConfigMaps(t *testing.T) {
 	w.soon("all that there is", func() bool { return w.d.Status().Ready })
 	maps := w.server.CoreV1().ConfigMaps("kube-system")
 	m, err := maps.Create(ctx, configMap("kube-system", "ack-slo-config", "cpu-burst-config",
-		`{"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "cfsQuotaBurstOnly"}]}`), metav1.CreateOptions{})
+		`{"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "cfsQuotaBurstOnly"}]}`),
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +123,14 @@ func TestAPIServerAway(t *testing.T) {
 		t.Errorf("%+v, policy %s", s, w.policy())
 	}
 	w.d.Foreign("/kubepods/burstable/podu1", "said while it is away")
-	if _, err := w.server.CoreV1().Pods("default").Update(ctx, web(`{"policy": "cpuBurstOnly"}`), metav1.UpdateOptions{}); err != nil {
+	if _, err := w.server.CoreV1().Pods("default").Update(ctx, web(`{"policy": "cpuBurstOnly"}`),
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.server.leave(nil)
-	w.soon("what it says when it is back", func() bool { return w.policy() == strategy.CPUBurstOnly && w.d.Status().Reachable })
+	w.soon("what it says when it is back", func() bool {
+		return w.policy() == strategy.CPUBurstOnly && w.d.Status().Reachable
+	})
 	w.soon("the Event that waited", func() bool { return len(w.events()) == 1 })
 }
 
@@ -147,7 +152,8 @@ func TestStartsWithoutAPIServer(t *testing.T) {
 func TestWhatWentMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
-	w.given(node(nil), web(""), configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"policy": "auto"}}`))
+	w.given(node(nil), web(""), configMap("kube-system", "ack-slo-config", "cpu-burst-config",
+		`{"clusterStrategy": {"policy": "auto"}}`))
 	if w.policy() != strategy.Auto {
 		t.Fatal(w.policy())
 	}
@@ -219,8 +225,10 @@ func TestLine(t *testing.T) {
 		fault error
 		calls int
 	}{
-		{a, nil, untried, nil, 0}, {a, context.Canceled, untried, nil, 0}, {b, nil, whole, nil, 1}, {b, refused, broken, refused, 2},
-		{a, &url.Error{Op: "Get", URL: "http://a", Err: forbidden}, broken, forbidden, 2}, {b, nil, broken, forbidden, 2}, {a, nil, whole, nil, 3}, {a, refused, broken, refused, 4},
+		{a, nil, untried, nil, 0}, {a, context.Canceled, untried, nil, 0}, {b, nil, whole, nil, 1},
+		{b, refused, broken, refused, 2},
+		{a, &url.Error{Op: "Get", URL: "http://a", Err: forbidden}, broken, forbidden, 2},
+		{b, nil, broken, forbidden, 2}, {a, nil, whole, nil, 3}, {a, refused, broken, refused, 4},
 	} {
 		l.answered(step.q, step.err)
 		if state, fault := l.now(); state != step.state || fault != step.fault || len(calls) != step.calls {
@@ -262,9 +270,11 @@ func TestDefaultNames(t *testing.T) {
 func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
 	ctx := context.Background()
 	const policy = `{"clusterStrategy": {"policy": "auto"}}`
-	w := newWorld(t, node(nil), web(""), configMap("koordinator-system", "slo-controller-config", "cpu-burst-config", policy),
+	w := newWorld(t, node(nil), web(""), configMap("koordinator-system", "slo-controller-config", "cpu-burst-config",
+		policy),
 		configMap("tenant", "ack-slo-config", "cpu-burst-config", policy))
-	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames("plimsoll"), Groups: w.groups, Own: strategy.DefaultNode(), Bandwidth: w.d.Bandwidth,
+	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames("plimsoll"), Groups: w.groups,
+		Own: strategy.DefaultNode(), Bandwidth: w.d.Bandwidth,
 		Changed: func(strategy.Node) {}, Log: w.d.Log, Now: time.Now})
 	w.groups.set(group("u1", "a"))
 	w.run()
@@ -272,16 +282,20 @@ func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
 	if w.policy() != strategy.None {
 		t.Error("a namespace that nobody named sets the policy")
 	}
-	if _, err := w.server.CoreV1().ConfigMaps("plimsoll").Create(ctx, configMap("plimsoll", "slo-controller-config", "cpu-burst-config", policy), metav1.CreateOptions{}); err != nil {
+	if _, err := w.server.CoreV1().ConfigMaps("plimsoll").Create(ctx,
+		configMap("plimsoll", "slo-controller-config", "cpu-burst-config", policy),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.within("the ConfigMap of the release", strategy.Auto)
-	want := []ConfigMapRead{{ConfigMap{"plimsoll", "slo-controller-config"}, true}, {ConfigMap{"kube-system", "ack-slo-config"}, false}}
+	want := []ConfigMapRead{{ConfigMap{"plimsoll", "slo-controller-config"}, true},
+		{ConfigMap{"kube-system", "ack-slo-config"}, false}}
 	if diff := cmp.Diff(want, w.d.Status().ConfigMaps); diff != "" {
 		t.Error(diff)
 	}
 	for _, a := range w.server.Actions() {
-		if ns := a.GetNamespace(); a.GetResource().Resource == "configmaps" && a.GetVerb() != "create" && ns != "plimsoll" && ns != "kube-system" {
+		if ns := a.GetNamespace(); a.GetResource().Resource == "configmaps" && a.GetVerb() != "create" &&
+			ns != "plimsoll" && ns != "kube-system" {
 			t.Errorf("%s configmaps in %q", a.GetVerb(), ns)
 		}
 	}

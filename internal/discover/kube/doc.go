@@ -4,8 +4,8 @@
 // # Problem
 //
 // The control groups show at once that a container exists. They do not show its pod, its declared limit, or
-// its pod's annotation. The API server has all that, but late: a container's id is in the pod's status seconds after its
-// first task. And the API server may be away for any time.
+// its pod's annotation. The API server has all that, but late: a container's id is in the pod's status seconds after
+// its first task. And the API server may be away for any time.
 //
 // # Approach
 //
@@ -19,8 +19,9 @@
 // the named ConfigMaps), each with one list and one watch. When the API server goes away its last answers stay valid.
 // Of a text that cannot be read the last good one stays valid (package config), and an Event on the object says why.
 //
-// A limit is the one that the kubelet writes (pkg/kubelet/cm, ResourceConfigForPod and MilliCPUToQuota), over the period that
-// the group really has, and none where the group has no quota: cpuCFSQuota is off, or the container has exclusive CPUs.
+// A limit is the one that the kubelet writes (pkg/kubelet/cm, ResourceConfigForPod and MilliCPUToQuota), over the
+// period that the group really has, and none where the group has no quota: cpuCFSQuota is off,
+// or the container has exclusive CPUs.
 //
 // # Resize in place
 //
@@ -32,7 +33,7 @@
 //
 // # Known limits
 //
-// Between the kubelet's write and the spec's watch event there may be a moment: a resize down meets the burst, the runtime's
-// write fails once, and the kubelet tries again (package nri prevents it). An Event is made once for an object, a reason and a
-// message, by any number of nodes; it is not made again while it lives.
+// Between the kubelet's write and the spec's watch event there may be a moment: a resize down meets the burst, the
+// runtime's write fails once, and the kubelet tries again (package nri prevents it). An Event is made once for an
+// object, a reason and a message, by any number of nodes; it is not made again while it lives.
 package kube

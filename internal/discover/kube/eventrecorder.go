@@ -108,7 +108,8 @@ func (h *eventRecorder) sayDropped() {
 	h.unsaid = 0
 	h.mu.Unlock()
 	if n > 0 {
-		h.log.Warn("Events were left out: there were too many", "events", n, "hint", "`plimsoll status --json` lists what is rejected")
+		h.log.Warn("Events were left out: there were too many", "events", n, "hint",
+			"`plimsoll status --json` lists what is rejected")
 	}
 }
 
@@ -130,10 +131,13 @@ func (h *eventRecorder) event(about Object, reason, message string) *corev1.Even
 	now := metav1.NewTime(h.now())
 	const component = "plimsoll"
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("plimsoll.%x", sum[:10])},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: types.UID(about.UID)},
-		Type:           corev1.EventTypeWarning, Reason: reason, Message: message, FirstTimestamp: now, LastTimestamp: now, Count: 1,
-		Source: corev1.EventSource{Component: component, Host: h.node}, ReportingController: component, ReportingInstance: h.node,
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("plimsoll.%x", sum[:10])},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: about.Kind, Namespace: about.Namespace,
+			Name: about.Name, UID: types.UID(about.UID)},
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message, FirstTimestamp: now,
+		LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: component, Host: h.node}, ReportingController: component,
+		ReportingInstance: h.node,
 	}
 }
 
@@ -164,7 +168,8 @@ func (h *eventRecorder) make(ctx context.Context, e *corev1.Event) bool {
 	switch {
 	case err == nil || errors.IsAlreadyExists(err):
 		return true
-	case errors.ReasonForError(err) == metav1.StatusReasonUnknown, errors.IsTooManyRequests(err), errors.IsServerTimeout(err), errors.IsInternalError(err):
+	case errors.ReasonForError(err) == metav1.StatusReasonUnknown, errors.IsTooManyRequests(err),
+		errors.IsServerTimeout(err), errors.IsInternalError(err):
 		return false
 	}
 	h.log.Warn("make an Event", "object", e.InvolvedObject.Kind+" "+e.Namespace+"/"+e.InvolvedObject.Name, "error", err)

@@ -14,7 +14,8 @@ import (
 )
 
 func testHerald(s *server, node string) *eventRecorder {
-	return newEventRecorder(Options{API: s, Node: node, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1, 0) }})
+	return newEventRecorder(Options{API: s, Node: node, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Unix(1, 0) }})
 }
 
 // pass makes one pass over the queued Events.
@@ -52,8 +53,10 @@ func TestEventsAreMadeOnce(t *testing.T) {
 		t.Errorf("logged: %s", log.String())
 	}
 	e := list.Items[0]
-	if o := e.InvolvedObject; e.Type != "Warning" || o.Kind != "Pod" || o.Name != "web" || o.Namespace != "default" || o.UID == "" || o.APIVersion != "v1" ||
-		e.Source.Component != "plimsoll" || e.ReportingController != "plimsoll" || e.FirstTimestamp.Unix() != 1 || e.Count != 1 {
+	if o := e.InvolvedObject; e.Type != "Warning" || o.Kind != "Pod" || o.Name != "web" || o.Namespace != "default" ||
+		o.UID == "" || o.APIVersion != "v1" ||
+		e.Source.Component != "plimsoll" || e.ReportingController != "plimsoll" || e.FirstTimestamp.Unix() != 1 ||
+		e.Count != 1 {
 		t.Errorf("%+v", e)
 	}
 	if s.asked["event"] != 9 {

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestNothingWaitsForFiles: while a snapshot waits for the file of a group, the status is there, an Event is queued, and
-// more is learned, which is in the next snapshot.
+// TestNothingWaitsForFiles: while a snapshot waits for the file of a group, the status is there, an Event is queued,
+// and more is learned, which is in the next snapshot.
 func TestNothingWaitsForFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -43,13 +43,14 @@ func TestNothingWaitsForFiles(t *testing.T) {
 	})
 }
 
-// TestAwaitedLimitIsNotMissed: a limit that is written while a snapshot is made, after its file was read, makes the next
-// snapshot another one.
+// TestAwaitedLimitIsNotMissed: a limit that is written while a snapshot is made, after its file was read, makes the
+// next snapshot another one.
 func TestAwaitedLimitIsNotMissed(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
 	w.given(node(nil), web(""))
-	limit, read, open := cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}, make(chan struct{}, 10), make(chan struct{})
+	limit, read, open := cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}, make(chan struct{},
+		10), make(chan struct{})
 	w.d.Bandwidth = func(string) (cpu.Bandwidth, error) {
 		now := limit
 		read <- struct{}{}

@@ -23,9 +23,12 @@ import (
 // logged is a world with a log, bounded as that of `plimsoll run`.
 func logged(t *testing.T) (*world, *logbook.Book, *ratelimit.Lines) {
 	b := &logbook.Book{}
-	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second}, ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
-	w := &world{t: t, server: newServer(), groups: &groups{wake: make(chan struct{}, 1)}, disk: map[string]cpu.Bandwidth{}}
-	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.DefaultNode(), Now: time.Now,
+	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second},
+		ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
+	w := &world{t: t, server: newServer(), groups: &groups{wake: make(chan struct{}, 1)},
+		disk: map[string]cpu.Bandwidth{}}
+	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.DefaultNode(),
+		Now:       time.Now,
 		Bandwidth: func(string) (cpu.Bandwidth, error) { return cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, nil },
 		Changed:   func(strategy.Node) {}, Log: slog.New(lines.Over(slog.NewTextHandler(b, nil)))})
 	return w, b, lines
@@ -65,17 +68,20 @@ func TestAPodThatChangesInALoop(t *testing.T) {
 			other.Name, other.UID = "other", "u2"
 			watch.put(other)
 			time.Sleep(time.Second)
-			if n := strings.Count(log.String(), "\n"); n > 20+20+2+1 { // its burst, one in 30 s, two counts of Events left out, the other's
+			// its burst, one in 30 s, two counts of Events left out, the other's
+			if n := strings.Count(log.String(), "\n"); n > 20+20+2+1 {
 				t.Errorf("%d lines", n)
 			}
 			if n := w.made(); n > 10+2+1 { // its burst, one in 5 minutes, the other's
 				t.Errorf("%d Events", n)
 			}
-			if !strings.Contains(log.String(), `object="Pod default/other"`) || !strings.Contains(strings.Join(w.events(), "\n"), "other") {
+			if !strings.Contains(log.String(), `object="Pod default/other"`) ||
+				!strings.Contains(strings.Join(w.events(), "\n"), "other") {
 				t.Errorf("the other pod is not reported: %s", log)
 			}
 			s := w.d.Status()
-			if s.RejectedTotal != changes+1 || s.RejectedNow != 2 || len(s.Rejected) != 2 || s.EventsDropped < changes-20 || lines.Dropped() < changes-50 {
+			if s.RejectedTotal != changes+1 || s.RejectedNow != 2 || len(s.Rejected) != 2 ||
+				s.EventsDropped < changes-20 || lines.Dropped() < changes-50 {
 				t.Errorf("counted: %+v, %d lines", s, lines.Dropped())
 			}
 			time.Sleep(reportDropped)
@@ -110,7 +116,8 @@ func TestManyRefusedPods(t *testing.T) {
 			if n := strings.Count(log.String(), "\n"); n > 510 {
 				t.Errorf("%d lines", n)
 			}
-			if s := w.d.Status(); s.RejectedNow != 2000 || len(s.Rejected) != mostListed || s.EventsDropped != int64(2000-n) {
+			if s := w.d.Status(); s.RejectedNow != 2000 || len(s.Rejected) != mostListed ||
+				s.EventsDropped != int64(2000-n) {
 				t.Errorf("%d of %d rejected, %d Events dropped", len(s.Rejected), s.RejectedNow, s.EventsDropped)
 			}
 		})
@@ -164,14 +171,16 @@ func TestLongAnnotationIsNotKept(t *testing.T) {
 	if n := len(p.annotations[config.Annotation]); n != config.MaxAnnotation+1 {
 		t.Errorf("%d bytes are kept", n)
 	}
-	if s := w.d.Status(); s.RejectedNow != 1 || s.RejectedTotal != 1 || !strings.Contains(s.Rejected[0].Error(), "longer than 4096 bytes") {
+	if s := w.d.Status(); s.RejectedNow != 1 || s.RejectedTotal != 1 ||
+		!strings.Contains(s.Rejected[0].Error(), "longer than 4096 bytes") {
 		t.Errorf("%+v", s)
 	}
 	w.pods().put(long)
 	if n := strings.Count(log.String(), "longer than"); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
-	if strings.ContainsFunc(log.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) || len(log.String()) > 500 {
+	if strings.ContainsFunc(log.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) ||
+		len(log.String()) > 500 {
 		t.Errorf("%q", log)
 	}
 }
@@ -193,7 +202,8 @@ func TestEventsPrint(t *testing.T) {
 	const trick = "\x1b[2J\u202e\u009b%s%!s(MISSING)\n<script>"
 	h.warn(Object{"Pod", "default", "web", "u1"}, reasonForeign, trick+strings.Repeat("\x1b", 2000))
 	e := h.waiting[0]
-	if len(e.Message) > maxMessage || strings.ContainsFunc(e.Message, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(e.Message, "%s%!s(MISSING)") {
+	if len(e.Message) > maxMessage || strings.ContainsFunc(e.Message,
+		func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(e.Message, "%s%!s(MISSING)") {
 		t.Errorf("%q", e.Message)
 	}
 }

@@ -74,9 +74,10 @@ func follow(ctx context.Context, api API, q query, to store, line *line) {
 		},
 	}
 	silent := logr.Discard() // the line logs a failure once
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(asks, api), object, to, cache.ReflectorOptions{
-		Logger: &silent, Name: "plimsoll " + q.String(),
-		Backoff: &wait.Backoff{Duration: retryFirst, Cap: retryMost, Steps: 1 << 30, Factor: 2, Jitter: 0.5},
-	})
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(asks, api), object, to,
+		cache.ReflectorOptions{
+			Logger: &silent, Name: "plimsoll " + q.String(),
+			Backoff: &wait.Backoff{Duration: retryFirst, Cap: retryMost, Steps: 1 << 30, Factor: 2, Jitter: 0.5},
+		})
 	r.RunWithContext(klog.NewContext(ctx, silent))
 }

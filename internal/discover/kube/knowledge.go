@@ -32,7 +32,8 @@ func (d *Discoverer) putPod(o *corev1.Pod) {
 	if last != nil && last.real() == p.real() {
 		p.requests, p.rejected = last.requests, last.rejected
 	}
-	if last == nil || last.real() != p.real() || !maps.Equal(last.annotations, p.annotations) || !maps.Equal(last.labels, p.labels) {
+	if last == nil || last.real() != p.real() || !maps.Equal(last.annotations, p.annotations) ||
+		!maps.Equal(last.labels, p.labels) {
 		var bad []*config.Rejected
 		old, bad = p.read()
 		d.reject(p.about, bad)
@@ -94,7 +95,8 @@ func (d *Discoverer) putNode(n *corev1.Node) bool {
 		return true
 	}
 	d.mirrors.node.uid = uid
-	claims := slices.DeleteFunc(slices.Collect(maps.Values(d.pods)), func(p *pod) bool { return p.claim.hash == "" || !p.real() })
+	claims := slices.DeleteFunc(slices.Collect(maps.Values(d.pods)),
+		func(p *pod) bool { return p.claim.hash == "" || !p.real() })
 	slices.SortFunc(claims, func(a, b *pod) int {
 		return cmp.Or(a.claim.made.Compare(b.claim.made), cmp.Compare(a.about.UID, b.about.UID))
 	})

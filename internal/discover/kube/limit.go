@@ -19,7 +19,8 @@ const leastQuota = time.Millisecond
 
 // bandwidth is the kubelet's MilliCPUToQuota over the period that the group has.
 func (m milli) bandwidth(period time.Duration) cpu.Bandwidth {
-	return cpu.Bandwidth{Quota: max(leastQuota, (time.Duration(m) * period / 1000).Truncate(time.Microsecond)), Period: period}
+	return cpu.Bandwidth{Quota: max(leastQuota, (time.Duration(m) * period / 1000).Truncate(time.Microsecond)),
+		Period: period}
 }
 
 // course is a limit during a resize: the present one, by the status, and the next one, by the spec.
@@ -88,17 +89,18 @@ func sizesOf(o *corev1.Pod) map[string]size {
 // podSize is the limit that the kubelet writes to the pod's group, 0 for none, and what the pod has reserved
 // (ResourceConfigForPod; k8s.io/component-helpers/resource, PodLimits and PodRequests).
 func podSize(o *corev1.Pod, own course, sizes map[string]size) (limit course, request milli) {
-	return course{podLimit(o, own.is, sizes, func(c course) milli { return c.is }), podLimit(o, own.to, sizes, func(c course) milli { return c.to })},
+	return course{podLimit(o, own.is, sizes, func(c course) milli { return c.is }),
+			podLimit(o, own.to, sizes, func(c course) milli { return c.to })},
 		podRequest(o, sizes)
 }
 
 // ownLimit is the limit of a pod for all its containers together. The status has the limit in force since pods can be
 // resized in place (InPlacePodLevelResourcesVerticalScaling), but the kubelet reads it from the pod's group
-// (kubelet_pods.go, convertToAPIPodLevelResourcesStatus), where a raise of ours may be. So the status is believed where it
-// has what the spec has or had before: then a resize is under way, or over.
+// (kubelet_pods.go, convertToAPIPodLevelResourcesStatus), where a raise of ours may be. So the status is believed where
+// it has what the spec has or had before: then a resize is under way, or over.
 //
-// Known limits: what the spec had before the agent started is not known. A resize that is under way then counts as done,
-// and one that is put off has the status believed.
+// Known limits: what the spec had before the agent started is not known. A resize that is under way then counts as
+// done, and one that is put off has the status believed.
 func ownLimit(o *corev1.Pod, before course) course {
 	if o.Spec.Resources == nil {
 		return course{}
@@ -136,7 +138,8 @@ func podLimit(o *corev1.Pod, own milli, sizes map[string]size, of func(course) m
 // initOnly says whether only init containers have a limit: neither the pod nor one of its main containers has one.
 func initOnly(o *corev1.Pod, own course, sizes map[string]size) bool {
 	limited := func(c corev1.Container) bool { return sizes[c.Name].limit.to > 0 }
-	return own.to == 0 && !slices.ContainsFunc(o.Spec.Containers, limited) && slices.ContainsFunc(o.Spec.InitContainers, limited)
+	return own.to == 0 && !slices.ContainsFunc(o.Spec.Containers, limited) &&
+		slices.ContainsFunc(o.Spec.InitContainers, limited)
 }
 
 func podRequest(o *corev1.Pod, sizes map[string]size) milli {

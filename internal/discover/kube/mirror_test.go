@@ -41,22 +41,24 @@ func (w *world) mirrored(when, name string, policy strategy.Policy) {
 // lies are what a pod that somebody else has made may say of itself. Only the last is not to be told from the truth.
 func lies() map[string]func(*corev1.Pod) {
 	return map[string]func(*corev1.Pod){
-		"two annotations and an owner of kind Node": func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "", "" },
-		"the node's name, and no UID":               func(p *corev1.Pod) { p.OwnerReferences[0].UID = "" },
-		"the UID of another node":                   func(p *corev1.Pod) { p.OwnerReferences[0].UID = "n2-uid" },
-		"the node's UID, and another name":          func(p *corev1.Pod) { p.OwnerReferences[0].Name = "n2" },
-		"another kind of owner":                     func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
-		"an owner that does not control it":         func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
-		"no owner":                                  func(p *corev1.Pod) { p.OwnerReferences = nil },
-		"the hash alone":                            func(p *corev1.Pod) { delete(p.Annotations, staticMirror) },
-		truth:                                       func(*corev1.Pod) {},
+		"two annotations and an owner of kind Node": func(p *corev1.Pod) {
+			p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "", ""
+		},
+		"the node's name, and no UID":       func(p *corev1.Pod) { p.OwnerReferences[0].UID = "" },
+		"the UID of another node":           func(p *corev1.Pod) { p.OwnerReferences[0].UID = "n2-uid" },
+		"the node's UID, and another name":  func(p *corev1.Pod) { p.OwnerReferences[0].Name = "n2" },
+		"another kind of owner":             func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
+		"an owner that does not control it": func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
+		"no owner":                          func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"the hash alone":                    func(p *corev1.Pod) { delete(p.Annotations, staticMirror) },
+		truth:                               func(*corev1.Pod) {},
 	}
 }
 
 const truth = "everything that a mirror pod has"
 
-// TestImpostorBeforeTheMirror: a pod that this node has not made is believed nothing, also while there is no mirror pod.
-// One that is not to be told from the node's own is believed only if no older one claims the same.
+// TestImpostorBeforeTheMirror: a pod that this node has not made is believed nothing, also while there is no mirror
+// pod. One that is not to be told from the node's own is believed only if no older one claims the same.
 func TestImpostorBeforeTheMirror(t *testing.T) {
 	for name, lie := range lies() {
 		w := newWorld(t)
@@ -136,8 +138,8 @@ func TestABeliefIsOfOneStaticPod(t *testing.T) {
 	w.mirrored("another node's", "b", strategy.None)
 }
 
-// TestNothingIsInheritedFromAnImpostor: a field of a pod's annotation that is no good keeps its former value, which is never
-// that of a pod that claimed the UID.
+// TestNothingIsInheritedFromAnImpostor: a field of a pod's annotation that is no good keeps its former value, which is
+// never that of a pod that claimed the UID.
 func TestNothingIsInheritedFromAnImpostor(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
@@ -151,8 +153,8 @@ func TestNothingIsInheritedFromAnImpostor(t *testing.T) {
 	w.mirrored("the pod", "default/web/apache", strategy.Default().Policy)
 }
 
-// TestPodsOfOthersAreLeftAlone: a pod at the API server says nothing of the group of another program's pod, whatever the names
-// of the two are.
+// TestPodsOfOthersAreLeftAlone: a pod at the API server says nothing of the group of another program's pod, whatever
+// the names of the two are.
 func TestPodsOfOthersAreLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	podman := group("", "a")
@@ -222,7 +224,8 @@ func TestNamesOfStaticPodsAreBounded(t *testing.T) {
 	if n := len(w.d.mirrors.bound); n > maxBound+1 {
 		t.Errorf("%d names", n)
 	}
-	if w.mirrored("after all of them", "default/web/apache", strategy.Auto); w.d.mirrors.bound["hash"] != "default/web" {
+	if w.mirrored("after all of them", "default/web/apache",
+		strategy.Auto); w.d.mirrors.bound["hash"] != "default/web" {
 		t.Error("the name of a static pod that lives was forgotten")
 	}
 }

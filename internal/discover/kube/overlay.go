@@ -27,8 +27,8 @@ type snapshot struct {
 // Pods are the groups' containers with what Kubernetes says about them. The same slice is given again until something
 // changes; it must not be written to.
 //
-// A new snapshot needs the files of the groups, and makes Events. So it is made from a copy of what is known, without the
-// lock that others wait for. What is learned meanwhile is in the next one.
+// A new snapshot needs the files of the groups, and makes Events. So it is made from a copy of what is known, without
+// the lock that others wait for. What is learned meanwhile is in the next one.
 func (d *Discoverer) Pods() ([]workload.Pod, error) {
 	d.making.Lock()
 	defer d.making.Unlock()
@@ -223,8 +223,8 @@ func (o *overlay) cut(p *pod, first int, list []config.Cut) {
 	}
 }
 
-// Bounded reports that a bound of the administrator's on CPUs above limits keeps a group from more, by an Event on the group's
-// pod.
+// Bounded reports that a bound of the administrator's on CPUs above limits keeps a group from more, by an Event on the
+// group's pod.
 func (d *Discoverer) Bounded(group, what string) { d.report(group, reasonCut, what) }
 
 // Foreign reports another program that writes a group's limit, by an Event on the group's pod.

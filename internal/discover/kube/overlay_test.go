@@ -26,20 +26,25 @@ func autoStrategy() strategy.Strategy {
 // status has its id.
 func TestOverlay(t *testing.T) {
 	w := newWorld(t)
-	w.groups.set(group("u1", "a", "b"), group("stranger", "c"), workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: "/lab/x"}, Strategy: autoStrategy()}}})
+	w.groups.set(group("u1", "a", "b"), group("stranger", "c"),
+		workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: "/lab/x"}, Strategy: autoStrategy()}}})
 	pod := web(`{"policy": "auto"}`)
 	pod.Labels = map[string]string{"koordinator.sh/qosClass": "LS"}
 	w.given(node(nil), pod)
 	p := w.pod(0)
-	if p.Name != "default/web" || p.Request != 4 || p.Declared == nil || p.Declared.Bandwidth != (cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}) {
+	if p.Name != "default/web" || p.Request != 4 || p.Declared == nil ||
+		p.Declared.Bandwidth != (cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}) {
 		t.Errorf("pod %+v, declared %+v", p, p.Declared)
 	}
 	a, b := p.Containers[0], p.Containers[1]
-	if a.Name != "default/web/apache" || a.Request != 4 || a.Class != workload.ClassLS || a.Strategy != autoStrategy() || a.Paused ||
-		a.Sandbox || a.Declared == nil || a.Declared.Source != "spec of pod default/web" || a.Declared.Bandwidth.Quota != 400*ms {
+	if a.Name != "default/web/apache" || a.Request != 4 || a.Class != workload.ClassLS ||
+		a.Strategy != autoStrategy() || a.Paused ||
+		a.Sandbox || a.Declared == nil || a.Declared.Source != "spec of pod default/web" ||
+		a.Declared.Bandwidth.Quota != 400*ms {
 		t.Errorf("apache %+v, declared %+v", a, a.Declared)
 	}
-	if b.Name != "b" || b.Request != 0 || b.Class != workload.ClassLS || b.Strategy != autoStrategy() || b.Declared != nil || !b.Sandbox {
+	if b.Name != "b" || b.Request != 0 || b.Class != workload.ClassLS || b.Strategy != autoStrategy() ||
+		b.Declared != nil || !b.Sandbox {
 		t.Errorf("container without an id: %+v", b)
 	}
 	if c := w.pod(1).Containers[0]; c.Strategy.Policy != strategy.None {
@@ -55,11 +60,14 @@ func TestOverlay(t *testing.T) {
 
 // The paths of the systemd driver, v1 and v2, and of a kubelet's own --cgroup-root.
 func TestOverlayOfEveryDriver(t *testing.T) {
-	for _, dir := range []string{"/kubepods/podu-1", "/kubepods/besteffort/podu-1", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1.slice",
-		"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podu_1.slice", "/kind/kubelet/kubepods/burstable/podu-1"} {
+	for _, dir := range []string{"/kubepods/podu-1", "/kubepods/besteffort/podu-1",
+		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1.slice",
+		"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podu_1.slice",
+		"/kind/kubelet/kubepods/burstable/podu-1"} {
 		for _, name := range []string{id("a"), "cri-containerd-" + id("a") + ".scope", "crio-" + id("a")} {
 			w := newWorld(t)
-			w.groups.set(workload.Pod{ID: workload.ID{Path: dir}, Containers: []workload.Container{{ID: workload.ID{Path: dir + "/" + name}}}})
+			w.groups.set(workload.Pod{ID: workload.ID{Path: dir},
+				Containers: []workload.Container{{ID: workload.ID{Path: dir + "/" + name}}}})
 			pod := web(`{"policy": "auto"}`)
 			pod.UID = "u-1"
 			w.given(node(nil), pod)
@@ -120,7 +128,8 @@ func (w *world) pods() store {
 func mirror(pod *corev1.Pod, hash string) {
 	pod.Annotations[staticHash], pod.Annotations[staticMirror] = hash, hash
 	controls := true
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1-uid", Controller: &controls}}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1-uid",
+		Controller: &controls}}
 }
 
 // A pod may claim to mirror another one. Its annotations do not count for the other, whichever pod comes first.
@@ -171,7 +180,8 @@ func TestNothingBeforeAllIsKnown(t *testing.T) {
 	}
 }
 
-// A group without a quota does not get one declared (cpuCFSQuota off, exclusive CPUs): restore --to-spec would write it.
+// A group without a quota does not get one declared (cpuCFSQuota off, exclusive CPUs):
+// restore --to-spec would write it.
 func TestNoLimitWhereNoneIs(t *testing.T) {
 	w := newWorld(t)
 	g := group("u1", "a")
@@ -191,13 +201,15 @@ func TestNoLimitWhereNoneIs(t *testing.T) {
 	}
 	w.groups.touched = []string{path}
 	w.d.Touched()
-	if c := w.pod(0).Containers[0]; c.Declared == nil || c.Declared.Bandwidth != (cpu.Bandwidth{Quota: 40 * ms, Period: 10 * ms}) {
+	if c := w.pod(0).Containers[0]; c.Declared == nil ||
+		c.Declared.Bandwidth != (cpu.Bandwidth{Quota: 40 * ms, Period: 10 * ms}) {
 		t.Errorf("declared %+v", c.Declared)
 	}
 }
 
 // The runtime's record is exact, and is used until a resize is pending. Then all of the pod stays at its limits,
-// without bursts, so that the kernel takes the owner's writes, and the new limit is declared when the status confirms it.
+// without bursts, so that the kernel takes the owner's writes,
+// and the new limit is declared when the status confirms it.
 func TestAResizeKeepsTheLimit(t *testing.T) {
 	for to, quota := range map[string]time.Duration{"1": 100 * ms, "5": 500 * ms} {
 		w := newWorld(t)
@@ -214,11 +226,13 @@ func TestAResizeKeepsTheLimit(t *testing.T) {
 		asked := pod.DeepCopy()
 		asked.Spec.Containers[0].Resources.Limits = cpuIs(to)
 		w.given(node(nil), asked)
-		next := workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, Next: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec of pod default/web"}
+		next := workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms},
+			Next: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec of pod default/web"}
 		wants := func(when string) {
 			t.Helper()
 			p := w.pod(0)
-			if c := p.Containers[0]; *c.Declared != next || *p.Declared != next || !c.Paused || !p.Containers[1].Paused {
+			if c := p.Containers[0]; *c.Declared != next || *p.Declared != next || !c.Paused ||
+				!p.Containers[1].Paused {
 				t.Errorf("%s: %+v, declared %+v, pod %+v", when, c, c.Declared, p.Declared)
 			}
 		}
@@ -229,7 +243,8 @@ func TestAResizeKeepsTheLimit(t *testing.T) {
 		wants("the pod's is written")
 		asked.Status.ContainerStatuses[0].Resources.Limits = cpuIs(to)
 		w.given(node(nil), asked)
-		if p := w.pod(0); p.Containers[0].Paused || p.Declared.Bandwidth.Quota != quota || p.Declared.Next != (cpu.Bandwidth{}) {
+		if p := w.pod(0); p.Containers[0].Paused || p.Declared.Bandwidth.Quota != quota ||
+			p.Declared.Next != (cpu.Bandwidth{}) {
 			t.Errorf("done, and still without bursts: %+v", p)
 		}
 	}
@@ -270,7 +285,8 @@ func TestConfigurationLive(t *testing.T) {
 		"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "cfsQuotaBurstPercent": 400}]}`)
 	namespaces := configMap("koordinator-system", "ack-slo-pod-config", ack, `{"disabledNamespaces": ["default"]}`)
 	with := func(edit func(*strategy.Strategy)) strategy.Strategy {
-		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 70}
+		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200,
+			CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 70}
 		edit(&s)
 		return s
 	}
@@ -284,18 +300,25 @@ func TestConfigurationLive(t *testing.T) {
 		}
 	}
 	step("cluster", with(func(*strategy.Strategy) {}), node(nil), web(""), cluster)
-	step("node", with(func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 400 }), node(map[string]string{"pool": "web"}), web(""), cluster)
-	step("namespace", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), cluster, namespaces)
-	step("annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), web(`{"policy": "auto", "cfsQuotaBurstPercent": 150}`), cluster, namespaces)
+	step("node", with(func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 400 }),
+		node(map[string]string{"pool": "web"}), web(""), cluster)
+	step("namespace", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), cluster,
+		namespaces)
+	step("annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }),
+		node(nil), web(`{"policy": "auto", "cfsQuotaBurstPercent": 150}`), cluster, namespaces)
 	bad := web(`{"policy": "on", "cfsQuotaBurstPercent": 99}`)
-	step("a bad annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), bad, cluster, namespaces)
-	step("and again", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), bad, cluster, namespaces)
-	if diff := cmp.Diff([]string{"Pod default/web policy", "Pod default/web cfsQuotaBurstPercent"}, w.rejected()); diff != "" {
+	step("a bad annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }),
+		node(nil), bad, cluster, namespaces)
+	step("and again", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }),
+		node(nil), bad, cluster, namespaces)
+	if diff := cmp.Diff([]string{"Pod default/web policy", "Pod default/web cfsQuotaBurstPercent"},
+		w.rejected()); diff != "" {
 		t.Errorf("rejected now, -want +got\n%s", diff)
 	}
 	broken := cluster.DeepCopy()
 	broken.Data[slo] = "{"
-	step("a bad ConfigMap", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), broken, namespaces)
+	step("a bad ConfigMap", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), broken,
+		namespaces)
 	if diff := cmp.Diff([]string{"ConfigMap kube-system/ack-slo-config "}, w.rejected()); diff != "" {
 		t.Errorf("the pod is good again, the ConfigMap is bad: -want +got\n%s", diff)
 	}
@@ -317,13 +340,15 @@ func TestConfigurationLive(t *testing.T) {
 
 func TestNodeStrategyIsAnnounced(t *testing.T) {
 	w := newWorld(t)
-	cluster := configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"sharePoolThresholdPercent": 70}}`)
+	cluster := configMap("kube-system", "ack-slo-config", "cpu-burst-config",
+		`{"clusterStrategy": {"sharePoolThresholdPercent": 70}}`)
 	w.given(node(nil), cluster)
 	own := strategy.DefaultNode()
 	own.CPUBurstPercent = 500
 	w.d.Configure(own, config.Tenants{})
 	w.d.Configure(own, config.Tenants{})
-	for i, want := range []strategy.Strategy{{Policy: "none", CPUBurstPercent: 1000}, {Policy: "none", CPUBurstPercent: 500}} {
+	for i, want := range []strategy.Strategy{{Policy: "none", CPUBurstPercent: 1000},
+		{Policy: "none", CPUBurstPercent: 500}} {
 		got := <-w.node
 		if got.SharePoolThresholdPercent != 70 || got.CPUBurstPercent != want.CPUBurstPercent {
 			t.Errorf("%d: %+v", i, got)
@@ -347,7 +372,8 @@ func TestOldAnnotationAndForeignWriterAreReported(t *testing.T) {
 		w.d.Foreign("/kubepods/burstable/podu1/"+id("a"), "another program set the quota")
 		w.d.Foreign("/system.slice/x.service", "not a pod's")
 	}
-	want := []string{"CPUBurstDeprecated Pod default/web alibabacloud.com/cpuBurst is deprecated: use koordinator.sh/cpuBurst",
+	want := []string{"CPUBurstDeprecated Pod default/web alibabacloud.com/cpuBurst is deprecated: use " +
+		"koordinator.sh/cpuBurst",
 		"CPULimitForeignWriter Pod default/web another program set the quota"}
 	if diff := cmp.Diff(want, w.waiting()); diff != "" {
 		t.Error(diff)
@@ -361,7 +387,8 @@ func TestAPodOptsOutOfReceipts(t *testing.T) {
 		w.groups.set(group("u1", "a"))
 		pod := web(`{"policy": "auto", "receipts": "50%"}`)
 		pod.Annotations["plimsoll/receipts"] = text
-		w.given(node(nil), pod, configMap("koordinator-system", "slo-controller-config", "cpu-burst-config", `{"clusterStrategy": {"receipts": "2%"}}`))
+		w.given(node(nil), pod, configMap("koordinator-system", "slo-controller-config", "cpu-burst-config",
+			`{"clusterStrategy": {"receipts": "2%"}}`))
 		if got := w.pod(0).Containers[0].Strategy.Receipts; got != want {
 			t.Errorf("%q: %v of the spells, want %v", text, got, want)
 		}

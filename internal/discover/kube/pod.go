@@ -71,7 +71,8 @@ func (p *pod) name() string { return p.about.Namespace + "/" + p.about.Name }
 // asked is what the pod requests by its annotations and labels.
 func (p *pod) asked() config.Asked {
 	key, _ := config.AnnotationOf(p.annotations)
-	return config.Asked{Namespace: p.about.Namespace, Key: key, Patch: p.patch, ClassKey: config.ClassKey(p.labels), Class: p.class,
+	return config.Asked{Namespace: p.about.Namespace, Key: key, Patch: p.patch, ClassKey: config.ClassKey(p.labels),
+		Class:     p.class,
 		Exclusive: p.exclusive, InitOnly: p.initOnly}
 }
 
@@ -81,16 +82,19 @@ func newPod(o *corev1.Pod, before course) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		claim: claimed(o), containers: map[string]container{},
-		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation,
+		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation,
+			config.ExclusiveAnnotation,
 			config.ReceiptsAnnotation),
 		labels: only(o.Labels, config.ClassLabel, config.OldClassLabel),
 	}
 	sizes, probes := sizesOf(o), probed(o)
-	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses,
+		o.Status.EphemeralContainerStatuses} {
 		for _, s := range list {
 			if id := containerID(s.ContainerID); id != "" {
 				z := sizes[s.Name]
-				p.containers[id] = container{name: s.Name, limit: z.limit, request: z.request, started: probes[s.Name] && s.Ready}
+				p.containers[id] = container{name: s.Name, limit: z.limit, request: z.request,
+					started: probes[s.Name] && s.Ready}
 			}
 		}
 	}

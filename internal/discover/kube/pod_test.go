@@ -26,22 +26,34 @@ func TestPodSize(t *testing.T) {
 		limit, request milli
 	}{
 		{"one container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}}, 500, 100},
-		{"the sum", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m"), box("b", "1", "2")}}, 2500, 1100},
-		{"one without a limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m"), box("b", "1", "")}}, 0, 1100},
+		{"the sum", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m"), box("b", "1", "2")}}, 2500,
+			1100},
+		{"one without a limit",
+			corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m"), box("b", "1", "")}}, 0, 1100},
 		{"best effort", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, 0, 0},
-		{"a larger init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{box("i", "2", "3")}}, 3000, 2000},
-		{"a smaller init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{box("i", "50m", "50m")}}, 500, 100},
-		{"an init container without a limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{box("i", "50m", "")}}, 0, 100},
-		{"a native sidecar", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{sidecar(box("s", "100m", "250m"))}}, 750, 200},
+		{"a larger init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
+			InitContainers: []corev1.Container{box("i", "2", "3")}}, 3000, 2000},
+		{"a smaller init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
+			InitContainers: []corev1.Container{box("i", "50m", "50m")}}, 500, 100},
+		{"an init container without a limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
+			InitContainers: []corev1.Container{box("i", "50m", "")}}, 0, 100},
+		{"a native sidecar", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
+			InitContainers: []corev1.Container{sidecar(box("s", "100m", "250m"))}}, 750, 200},
 		{"a sidecar beside a later init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "1", "1")},
 			InitContainers: []corev1.Container{sidecar(box("s", "1", "1")), box("i", "3", "3")}}, 4000, 4000},
-		{"a sidecar without a limit beside one with", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
-			InitContainers: []corev1.Container{sidecar(box("s", "", "250m")), sidecar(box("u", "", ""))}}, 750, 100},
-		{"a sidecar without a limit before one with", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
-			InitContainers: []corev1.Container{sidecar(box("u", "", "")), sidecar(box("s", "", "250m"))}}, 0, 100},
-		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "")}, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2"), Requests: cpuIs("1")}}, 2000, 1000},
-		{"overhead", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, Overhead: cpuIs("250m")}, 750, 350},
-		{"overhead of no limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "")}, Overhead: cpuIs("250m")}, 0, 350},
+		{"a sidecar without a limit beside one with",
+			corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
+				InitContainers: []corev1.Container{sidecar(box("s", "", "250m")), sidecar(box("u", "", ""))}}, 750,
+			100},
+		{"a sidecar without a limit before one with",
+			corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")},
+				InitContainers: []corev1.Container{sidecar(box("u", "", "")), sidecar(box("s", "", "250m"))}}, 0, 100},
+		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "")},
+			Resources: &corev1.ResourceRequirements{Limits: cpuIs("2"), Requests: cpuIs("1")}}, 2000, 1000},
+		{"overhead", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, Overhead: cpuIs("250m")},
+			750, 350},
+		{"overhead of no limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "")},
+			Overhead: cpuIs("250m")}, 0, 350},
 	} {
 		p := newPod(&corev1.Pod{Spec: c.spec}, course{})
 		if want := (course{c.limit, c.limit}); p.limit != want || p.request != c.request {
@@ -58,9 +70,13 @@ func TestInitOnly(t *testing.T) {
 		spec corev1.PodSpec
 		want bool
 	}{
-		{"a main container has one, too", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "")}, InitContainers: init}, false},
-		{"a sidecar and an init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, InitContainers: init}, true},
-		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, InitContainers: init, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2")}}, false},
+		{"a main container has one, too",
+			corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "")},
+				InitContainers: init}, false},
+		{"a sidecar and an init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")},
+			InitContainers: init}, true},
+		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, InitContainers: init,
+			Resources: &corev1.ResourceRequirements{Limits: cpuIs("2")}}, false},
 		{"none at all", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, false},
 	} {
 		if got := newPod(&corev1.Pod{Spec: c.spec}, course{}).initOnly; got != c.want {
@@ -71,7 +87,8 @@ func TestInitOnly(t *testing.T) {
 
 func TestResize(t *testing.T) {
 	pending := func(kind corev1.PodConditionType) []corev1.PodCondition {
-		return []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: kind, Status: corev1.ConditionTrue}}
+		return []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: kind, Status: corev1.ConditionTrue}}
 	}
 	for _, c := range []struct {
 		name         string
@@ -94,7 +111,9 @@ func TestResize(t *testing.T) {
 		{"up, impossible", "300", "2", 100 * ms, pending(corev1.PodResizePending), "", course{2000, 2000}, false},
 		{"up, under way, before 1.33", "3", "2", 100 * ms, nil, "InProgress", course{2000, 3000}, true},
 		{"down, put off, before 1.33", "1", "2", 100 * ms, nil, "Deferred", course{2000, 2000}, false},
-		{"a condition that no longer holds", "3", "2", 100 * ms, []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionFalse}}, "", course{2000, 3000}, true},
+		{"a condition that no longer holds", "3", "2", 100 * ms,
+			[]corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionFalse}}, "",
+			course{2000, 3000}, true},
 	} {
 		o := web("")
 		o.Spec.Containers = []corev1.Container{box("apache", "", c.spec)}
@@ -105,13 +124,15 @@ func TestResize(t *testing.T) {
 		o.Status.Conditions, o.Status.Resize = c.conditions, corev1.PodResizeStatus(c.older)
 		p := newPod(o, course{})
 		if is := p.containers[id("a")]; is.limit != c.want || p.limit != c.want || p.resizes(c.period) != c.resizes {
-			t.Errorf("%s: container %+v, pod %v, resizes %v, want %v, %v", c.name, is, p.limit, p.resizes(c.period), c.want, c.resizes)
+			t.Errorf("%s: container %+v, pod %v, resizes %v, want %v, %v", c.name, is, p.limit, p.resizes(c.period),
+				c.want, c.resizes)
 		}
 	}
 }
 
-// TestResizeOfThePodsOwnLimit: it is under way until the pod's status has it, and not at all where the kubelet has put it off. A
-// status that has neither what the spec has nor what it had is a raise that the kubelet has read from the group.
+// TestResizeOfThePodsOwnLimit: it is under way until the pod's status has it, and not at all where the kubelet has put
+// it off. A status that has neither what the spec has nor what it had is a raise that the
+// kubelet has read from the group.
 func TestResizeOfThePodsOwnLimit(t *testing.T) {
 	still := course{2000, 2000}
 	for _, c := range []struct {
@@ -180,7 +201,8 @@ func TestContainersOfEveryKind(t *testing.T) {
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("init", "b"), runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d"), {Name: "not yet"}}
 	want := map[string]container{
-		id("a"): {name: "apache", limit: course{4000, 4000}, request: 4000}, id("b"): {name: "init", limit: course{1000, 1000}},
+		id("a"): {name: "apache", limit: course{4000, 4000}, request: 4000},
+		id("b"): {name: "init", limit: course{1000, 1000}},
 		id("c"): {name: "side", limit: course{300, 300}, request: 200}, id("d"): {name: "debug"},
 	}
 	if diff := cmp.Diff(want, newPod(o, course{}).containers, cmp.AllowUnexported(container{}, course{})); diff != "" {
@@ -200,7 +222,8 @@ func TestWords(t *testing.T) {
 		{labels: map[string]string{"koordinator.sh/qosClass": "LSR"}, want: requests{class: workload.ClassLSR}},
 		{labels: map[string]string{"koordinator.sh/qosClass": "LSE"}, want: requests{class: workload.ClassLSE}},
 		{labels: map[string]string{"koordinator.sh/qosClass": "BE"}, want: requests{class: workload.ClassBE}},
-		{labels: map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, want: requests{class: workload.ClassLS}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"},
+			want: requests{class: workload.ClassLS}},
 		{labels: map[string]string{"alibabacloud.com/qosClass": "BE"}, want: requests{class: workload.ClassBE}},
 		{labels: map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, want: requests{class: workload.ClassSystem}},
 		{labels: map[string]string{"koordinator.sh/qosClass": ""}},
@@ -233,11 +256,13 @@ func TestWords(t *testing.T) {
 func TestWordsLive(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
-	allowed := configMap("koordinator-system", "slo-controller-config", "plimsoll-tenants", `{"exclusiveNamespaces": ["default"]}`)
+	allowed := configMap("koordinator-system", "slo-controller-config", "plimsoll-tenants",
+		`{"exclusiveNamespaces": ["default"]}`)
 	step := func(class, exclusive string) {
 		t.Helper()
 		o := web("")
-		o.Labels, o.Annotations = map[string]string{"koordinator.sh/qosClass": class}, map[string]string{"plimsoll/exclusive": exclusive}
+		o.Labels, o.Annotations = map[string]string{"koordinator.sh/qosClass": class}, map[string]string{
+			"plimsoll/exclusive": exclusive}
 		w.given(node(nil), o, allowed)
 		if c := w.pod(0).Containers[0]; c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveStrict {
 			t.Errorf("%q, %q: %s, %s", class, exclusive, c.Class, c.Exclusive)
@@ -282,7 +307,8 @@ func TestTrim(t *testing.T) {
 	o.Spec.Volumes = []corev1.Volume{{Name: "v"}}
 	o.Spec.Overhead = cpuIs("250m")
 	o.Status.Phase = corev1.PodSucceeded
-	o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Message: "long"}}
+	o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Message: "long"}}
 	o.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs("3")}
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
@@ -294,8 +320,10 @@ func TestTrim(t *testing.T) {
 	if diff := cmp.Diff(short, trimPod(short)); diff != "" {
 		t.Errorf("trimmed twice: %s", diff)
 	}
-	if short.Spec.Containers[0].Image != "" || short.Spec.Containers[0].Env != nil || short.Spec.Volumes != nil || short.ManagedFields != nil ||
-		len(short.Labels) != 1 || len(short.Annotations) != 1 || len(short.Status.Conditions) != 1 || short.Status.Conditions[0].Message != "" {
+	if short.Spec.Containers[0].Image != "" || short.Spec.Containers[0].Env != nil || short.Spec.Volumes != nil ||
+		short.ManagedFields != nil ||
+		len(short.Labels) != 1 || len(short.Annotations) != 1 || len(short.Status.Conditions) != 1 ||
+		short.Status.Conditions[0].Message != "" {
 		t.Errorf("left: %+v", short)
 	}
 	m, _ := trim(configMap("a", "b", "cpu-burst-config", "{}"))

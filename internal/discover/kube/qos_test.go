@@ -40,7 +40,8 @@ func TestQOSLive(t *testing.T) {
 	}
 }
 
-// TestQOSAboveTheClassIsShown: a pod that prefers itself to what its class gets is not preferred, and status and an Event say so.
+// TestQOSAboveTheClassIsShown: a pod that prefers itself to what its class gets is not preferred,
+// and status and an Event say so.
 func TestQOSAboveTheClassIsShown(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a", "b"))
@@ -52,7 +53,8 @@ func TestQOSAboveTheClassIsShown(t *testing.T) {
 	if got := w.pod(0).Containers[0].QOS.Rank(); got != strategy.Neutral {
 		t.Errorf("the pod is %s", got)
 	}
-	want := []config.Cut{{Object: "Pod default/web", Key: config.QOSAnnotation, Asked: "online (2)", Given: "neutral (0)", Bound: "what its class gets"}}
+	want := []config.Cut{{Object: "Pod default/web", Key: config.QOSAnnotation, Asked: "online (2)",
+		Given: "neutral (0)", Bound: "what its class gets"}}
 	if diff := cmp.Diff(want, w.d.Status().Cuts); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

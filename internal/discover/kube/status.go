@@ -40,7 +40,8 @@ func (d *Discoverer) Status() Status {
 	for _, n := range d.Names {
 		s.ConfigMaps = append(s.ConfigMaps, ConfigMapRead{n, d.maps[n] != nil})
 	}
-	s.Pods, s.Matched, s.Ready, s.RejectedTotal, s.Rejected = len(d.pods), d.matched, d.ready(), d.rejected, d.rejections()
+	s.Pods, s.Matched, s.Ready = len(d.pods), d.matched, d.ready()
+	s.RejectedTotal, s.Rejected = d.rejected, d.rejections()
 	cuts := d.cuts // never written to
 	d.mu.Unlock()
 	s.RejectedNow, s.Rejected = len(s.Rejected), first(s.Rejected)

@@ -21,12 +21,14 @@ func TestStrategyOfAContainer(t *testing.T) {
 		policy  strategy.Policy
 		burst   int64
 	}{
-		"the file alone":     {policy: strategy.Auto, burst: 400},
-		"the cluster":        {cluster: cluster, policy: strategy.Auto, burst: 700},
-		"the node's labels":  {cluster: cluster, labels: map[string]string{"pool": "web"}, policy: strategy.Auto, burst: 800},
-		"a pod of nobody":    {cluster: cluster, unknown: true, policy: strategy.None, burst: 400},
-		"and no ConfigMap":   {unknown: true, policy: strategy.None, burst: 400},
-		"a pool of nobody's": {cluster: cluster, labels: map[string]string{"pool": "x"}, policy: strategy.Auto, burst: 700},
+		"the file alone": {policy: strategy.Auto, burst: 400},
+		"the cluster":    {cluster: cluster, policy: strategy.Auto, burst: 700},
+		"the node's labels": {cluster: cluster, labels: map[string]string{"pool": "web"}, policy: strategy.Auto,
+			burst: 800},
+		"a pod of nobody":  {cluster: cluster, unknown: true, policy: strategy.None, burst: 400},
+		"and no ConfigMap": {unknown: true, policy: strategy.None, burst: 400},
+		"a pool of nobody's": {cluster: cluster, labels: map[string]string{"pool": "x"}, policy: strategy.Auto,
+			burst: 700},
 	} {
 		w := newWorld(t)
 		found := group("u1", "a")
@@ -56,7 +58,8 @@ func TestChangesOfTheNodeAreAnnounced(t *testing.T) {
 		key, text string
 		holds     func(strategy.Node) bool
 	}{
-		{"cpu-burst-config", `{"clusterStrategy": {"policy": "auto"}}`, func(n strategy.Node) bool { return n.Policy == strategy.Auto }},
+		{"cpu-burst-config", `{"clusterStrategy": {"policy": "auto"}}`,
+			func(n strategy.Node) bool { return n.Policy == strategy.Auto }},
 		{"resource-qos-config", `{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": true}}}}`,
 			func(n strategy.Node) bool { return n.Policy == strategy.Auto && n.Colocation.BE.Enable }},
 		{"resource-threshold-config", `{"clusterStrategy": {"enable": true}}`,

@@ -13,7 +13,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestCutsAreShown: what a pod asks for in vain is in the status as long as it asks, and an Event on the pod says it once.
+// TestCutsAreShown: what a pod asks for in vain is in the status as long as it asks,
+// and an Event on the pod says it once.
 func TestCutsAreShown(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a", "b"))
@@ -22,12 +23,15 @@ func TestCutsAreShown(t *testing.T) {
 	pod.Annotations["plimsoll/exclusive"] = "true"
 	w.given(node(nil), pod)
 	c := w.pod(0).Containers[0]
-	if c.Strategy.CFSQuotaBurstPercent != 300 || c.Strategy.Policy != strategy.None || c.Class != workload.ClassLS || c.Exclusive != workload.ExclusiveByClass {
+	if c.Strategy.CFSQuotaBurstPercent != 300 || c.Strategy.Policy != strategy.None || c.Class != workload.ClassLS ||
+		c.Exclusive != workload.ExclusiveByClass {
 		t.Errorf("%+v", c)
 	}
 	const bound, fence = "what the pod has without its annotation", "the namespace is not in exclusiveNamespaces"
-	want := []config.Cut{{Object: "Pod default/web", Key: "alibabacloud.com/qosClass", Asked: "LSR", Given: "LS without burst", Bound: fence},
-		{Object: "Pod default/web", Key: "koordinator.sh/cpuBurst", Field: "cfsQuotaBurstPercent", Asked: "900", Given: "300", Bound: bound},
+	want := []config.Cut{{Object: "Pod default/web", Key: "alibabacloud.com/qosClass", Asked: "LSR",
+		Given: "LS without burst", Bound: fence},
+		{Object: "Pod default/web", Key: "koordinator.sh/cpuBurst", Field: "cfsQuotaBurstPercent", Asked: "900",
+			Given: "300", Bound: bound},
 		{Object: "Pod default/web", Key: "plimsoll/exclusive", Asked: "true", Given: "no exclusive CPUs", Bound: fence}}
 	if diff := cmp.Diff(want, w.d.Status().Cuts); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -46,7 +50,8 @@ func TestCutsAreShown(t *testing.T) {
 		`{"exclusiveNamespaces": ["default"], "annotationMaxima": [{"namespaces": ["default"], "cfsQuotaBurstPercent": 1000}]}`)
 	w.given(node(nil), pod, allowed)
 	c = w.pod(0).Containers[0]
-	if c.Strategy.CFSQuotaBurstPercent != 900 || c.Strategy.Policy != strategy.Auto || c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveYes {
+	if c.Strategy.CFSQuotaBurstPercent != 900 || c.Strategy.Policy != strategy.Auto || c.Class != workload.ClassLSR ||
+		c.Exclusive != workload.ExclusiveYes {
 		t.Errorf("allowed: %+v", c)
 	}
 	if left := w.d.Status().Cuts; len(left) != 0 {
@@ -88,7 +93,8 @@ func TestARequestOfZeroIsNoReservation(t *testing.T) {
 	}
 }
 
-// TestOnlyInitContainersAreLimited: a limit of an init container bounds nothing of the main ones, and the pod is not burst.
+// TestOnlyInitContainersAreLimited: a limit of an init container bounds nothing of the main ones,
+// and the pod is not burst.
 func TestOnlyInitContainersAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))

@@ -24,7 +24,8 @@ func trim(o any) (any, error) {
 	case *corev1.Pod:
 		return trimPod(x), nil
 	case *corev1.Node:
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, UID: x.UID, Labels: x.Labels, ResourceVersion: x.ResourceVersion}}, nil
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, UID: x.UID, Labels: x.Labels,
+			ResourceVersion: x.ResourceVersion}}, nil
 	case *corev1.ConfigMap:
 		return trimConfigMap(x), nil
 	}
@@ -32,7 +33,8 @@ func trim(o any) (any, error) {
 }
 
 func trimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.QOSKey, config.ThresholdKey, config.NamespaceKey, config.TenantsKey)}
+	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta),
+		Data: only(m.Data, config.BurstKey, config.QOSKey, config.ThresholdKey, config.NamespaceKey, config.TenantsKey)}
 }
 
 func bare(m metav1.ObjectMeta) metav1.ObjectMeta {
@@ -56,7 +58,8 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
 	t.CreationTimestamp = p.CreationTimestamp
 	t.Labels = only(p.Labels, config.ClassLabel, config.OldClassLabel)
-	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, config.ReceiptsAnnotation, staticHash, staticMirror)
+	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation,
+		config.ExclusiveAnnotation, config.ReceiptsAnnotation, staticHash, staticMirror)
 	for key, text := range t.Annotations {
 		if len(text) > config.MaxAnnotation { // it is refused: that it is too long is enough to know
 			t.Annotations[key] = strings.Clone(text[:config.MaxAnnotation+1])
@@ -104,7 +107,8 @@ func trimContainers(list []corev1.Container) []corev1.Container {
 func trimStatuses(list []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var short []corev1.ContainerStatus
 	for _, c := range list {
-		short = append(short, corev1.ContainerStatus{Name: c.Name, ContainerID: c.ContainerID, Resources: c.Resources, Ready: c.Ready})
+		short = append(short, corev1.ContainerStatus{Name: c.Name, ContainerID: c.ContainerID, Resources: c.Resources,
+			Ready: c.Ready})
 	}
 	return short
 }

@@ -170,11 +170,13 @@ type world struct {
 
 // names are the ConfigMaps of Koordinator and ACK, as an administrator names them.
 func names() Names {
-	return Names{{"koordinator-system", "slo-controller-config"}, {"kube-system", "ack-slo-config"}, {"koordinator-system", "ack-slo-pod-config"}}
+	return Names{{"koordinator-system", "slo-controller-config"}, {"kube-system", "ack-slo-config"},
+		{"koordinator-system", "ack-slo-pod-config"}}
 }
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
-	w := &world{t: t, server: newServer(objects...), groups: &groups{wake: make(chan struct{}, 1)}, disk: map[string]cpu.Bandwidth{},
+	w := &world{t: t, server: newServer(objects...), groups: &groups{wake: make(chan struct{}, 1)},
+		disk: map[string]cpu.Bandwidth{},
 		node: make(chan strategy.Node, 100)}
 	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.DefaultNode(),
 		Bandwidth: func(g string) (cpu.Bandwidth, error) {
@@ -243,7 +245,8 @@ func (w *world) events() []string {
 	}
 	var lines []string
 	for _, e := range list.Items {
-		lines = append(lines, e.Reason+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name+" "+e.Message)
+		lines = append(lines,
+			e.Reason+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name+" "+e.Message)
 	}
 	return lines
 }
@@ -252,7 +255,8 @@ func (w *world) events() []string {
 func (w *world) waiting() []string {
 	var lines []string
 	for _, e := range w.d.events.waiting {
-		lines = append(lines, e.Reason+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name+" "+e.Message)
+		lines = append(lines,
+			e.Reason+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name+" "+e.Message)
 	}
 	return lines
 }
@@ -283,8 +287,9 @@ func group(uid string, containers ...string) workload.Pod {
 	dir := "/kubepods/burstable/pod" + uid
 	p := workload.Pod{ID: workload.ID{Path: dir, Inode: 1}, Name: "pod " + uid}
 	for i, c := range containers {
-		p.Containers = append(p.Containers, workload.Container{ID: workload.ID{Path: dir + "/" + id(c), Inode: uint64(i + 2)}, Name: c,
-			Runtime: "containerd", Strategy: strategy.Default()})
+		p.Containers = append(p.Containers,
+			workload.Container{ID: workload.ID{Path: dir + "/" + id(c), Inode: uint64(i + 2)}, Name: c,
+				Runtime: "containerd", Strategy: strategy.Default()})
 	}
 	return p
 }

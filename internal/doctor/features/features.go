@@ -1,6 +1,6 @@
-// Package features finds out by trying what this machine has beside its control groups (internal/cgroup, Probe): the programs
-// in the kernel that can be loaded, plugins of the container runtime, tasks that can be seen, CPUs to reserve. What is
-// loaded is removed again.
+// Package features finds out by trying what this machine has beside its control groups (internal/cgroup, Probe): the
+// programs in the kernel that can be loaded, plugins of the container runtime, tasks that can be seen, CPUs to reserve.
+// What is loaded is removed again.
 package features
 
 import (
@@ -21,7 +21,8 @@ import (
 // Probe is all that this machine can do. Socket is where the container runtime listens for plugins.
 func Probe(dir *cgroup.Dir, host cgroup.Host, socket string) cgroup.Features {
 	return slices.Concat(cgroup.Probe(dir, host), cgroup.Features{Tasks(cgroup.Detect(dir))}, events(),
-		cgroup.Features{waits(), requestTimes(), weights(weightsFile), runtime(socket, containerdVersion), reserve(dir, kubelet.OfHost())})
+		cgroup.Features{waits(), requestTimes(), weights(weightsFile), runtime(socket, containerdVersion),
+			reserve(dir, kubelet.OfHost())})
 }
 
 // The features of the programs in the kernel. Each part of those that run loads has one of its own, eventsPart and
@@ -47,7 +48,8 @@ func events() cgroup.Features {
 
 // eventFeatures converts the result into features.
 func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
-	whole := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
+	whole := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes,
+		Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
 		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
 	if err != nil {
 		whole.State, whole.Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))
@@ -60,7 +62,8 @@ func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
 		}
 		for _, m := range missing {
 			if m.Part == part {
-				f.State, f.Detail = cgroup.No, fmt.Sprintf("%s: %s", m.Lost, hint.Line(hint.With(m.Err, probe.Explain(m.Err))))
+				f.State, f.Detail = cgroup.No, fmt.Sprintf("%s: %s", m.Lost,
+					hint.Line(hint.With(m.Err, probe.Explain(m.Err))))
 			}
 		}
 		list = append(list, f)
@@ -83,7 +86,8 @@ func partDetail(part string) string {
 
 // waits finds out whether the programs of diagnose and of run --waits can be loaded here.
 func waits() cgroup.Feature {
-	f := cgroup.Feature{Name: featureWaits, State: cgroup.Yes, Detail: "what threads wait for (diagnose, run --waits)", Since: "5.10"}
+	f := cgroup.Feature{Name: featureWaits, State: cgroup.Yes, Detail: "what threads wait for (diagnose, run --waits)",
+		Since: "5.10"}
 	p, err := runq.Open(runq.Options{})
 	if err == nil {
 		err = p.Close()
@@ -96,8 +100,9 @@ func waits() cgroup.Feature {
 
 // requestTimes finds out whether the programs of diagnose --requests and of run --requests can be loaded here.
 func requestTimes() cgroup.Feature {
-	f := cgroup.Feature{Name: featureRequests, State: cgroup.Yes, Detail: "how long containers take to answer (diagnose --requests, run --requests)",
-		Since: "6.12", Source: "tp_btf/sk_data_ready, sock_send_length, inet_sock_set_state"}
+	f := cgroup.Feature{Name: featureRequests, State: cgroup.Yes,
+		Detail: "how long containers take to answer (diagnose --requests, run --requests)",
+		Since:  "6.12", Source: "tp_btf/sk_data_ready, sock_send_length, inet_sock_set_state"}
 	m, err := meter.OpenRequests(nil)
 	if err == nil {
 		err = m.Close()
@@ -113,7 +118,8 @@ const weightsFile = "/sys/kernel/debug/sched/cgroup_mode"
 
 // weights reads it. The file shows all modes, that in force in parentheses.
 func weights(path string) cgroup.Feature {
-	f := cgroup.Feature{Name: featureWeights, State: cgroup.No, Detail: "no " + path + " (7.3, and debugfs has to be mounted)", Since: "7.3",
+	f := cgroup.Feature{Name: featureWeights, State: cgroup.No,
+		Detail: "no " + path + " (7.3, and debugfs has to be mounted)", Since: "7.3",
 		Source: "kernel/sched/debug.c"}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -20,10 +20,13 @@ func TestEventFeatures(t *testing.T) {
 		err     error
 		lost    map[string]string // features that are not there
 	}{
-		"all":         {},
-		"no forecast": {missing: forecast, lost: map[string]string{"throttle-events-forecast": "throttles are not foreseen: refused"}},
-		"nothing": {err: refused, lost: map[string]string{"throttle-events": "refused", "throttle-events-forecast": "without throttle-events",
-			"throttle-events-balance": "without", "throttle-events-wakeups": "without", "throttle-events-periods": "without"}},
+		"all": {},
+		"no forecast": {missing: forecast,
+			lost: map[string]string{"throttle-events-forecast": "throttles are not foreseen: refused"}},
+		"nothing": {err: refused, lost: map[string]string{"throttle-events": "refused",
+			"throttle-events-forecast": "without throttle-events",
+			"throttle-events-balance":  "without", "throttle-events-wakeups": "without",
+			"throttle-events-periods": "without"}},
 	} {
 		list := eventFeatures(c.missing, c.err)
 		if len(list) != 1+len(probe.Parts()) {

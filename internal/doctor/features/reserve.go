@@ -18,7 +18,8 @@ func reserve(dir *cgroup.Dir, k kubelet.Files) cgroup.Feature {
 	case k.Owner() != "":
 		f.Detail = k.Owner() + ": left alone"
 	case tree.Version() == cgroup.V1:
-		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus; on v1 only reserve.shield keeps off tasks in the root of the cpuset hierarchy"
+		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus; on v1 only reserve.shield keeps off tasks in the root of "+
+			"the cpuset hierarchy"
 	default:
 		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus, and from 6.7 by partitions"
 	}

@@ -19,7 +19,8 @@ import (
 // runtime finds out whether the runtime calls plugins before it changes a limit. Where the socket is closed, the
 // version of the running containerd says whether NRI is absent or off.
 func runtime(socket string, version func(proc string) (string, error)) cgroup.Feature {
-	f := cgroup.Feature{Name: doctor.FeatureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
+	f := cgroup.Feature{Name: doctor.FeatureNRI, State: cgroup.Yes,
+		Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
 		Source: "containerd " + doctor.FirstNRI + ", CRI-O 1.26"}
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err == nil {
@@ -31,7 +32,8 @@ func runtime(socket string, version func(proc string) (string, error)) cgroup.Fe
 	case err != nil:
 		f.State, f.Detail = cgroup.Unknown, fmt.Sprintf("%s is closed, and no containerd is found: %v", socket, err)
 	case olderThan(v, doctor.FirstNRI):
-		f.State, f.Detail = cgroup.No, fmt.Sprintf("absent: containerd %s has none, %s is the first", v, doctor.FirstNRI)
+		f.State, f.Detail = cgroup.No, fmt.Sprintf("absent: containerd %s has none, %s is the first", v,
+			doctor.FirstNRI)
 	default:
 		f.State, f.Detail = cgroup.No, fmt.Sprintf("off: containerd %s has it, but %s is closed", v, socket)
 	}
@@ -60,7 +62,8 @@ func containerdVersion(proc string) (string, error) {
 	}
 	for _, name := range names {
 		dir := filepath.Dir(name)
-		if text, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(text)) != "containerd" || !ofRoot(proc, dir) {
+		if text, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(text)) != "containerd" ||
+			!ofRoot(proc, dir) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -56,7 +56,8 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// TestContainerdVersion: anybody may call a process containerd. The program of one that is not the node's own is not run.
+// TestContainerdVersion: anybody may call a process containerd.
+// The program of one that is not the node's own is not run.
 func TestContainerdVersion(t *testing.T) {
 	const own, others = "mnt:[1]", "mnt:[2]"
 	for name, c := range map[string]struct{ comm, uid, files, want string }{
@@ -69,10 +70,12 @@ func TestContainerdVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proc := t.TempDir()
 			ran := filepath.Join(proc, "ran")
-			for file, text := range map[string]string{"42/comm": c.comm + "\n", "42/status": "Name:\t" + c.comm + "\nUid:\t" + c.uid + "\nGid:\t0\n",
-				"42/exe": "#!/bin/sh\ntouch " + ran + "\necho containerd github.com/containerd v9.9.9\n"} {
+			for file, text := range map[string]string{"42/comm": c.comm + "\n",
+				"42/status": "Name:\t" + c.comm + "\nUid:\t" + c.uid + "\nGid:\t0\n",
+				"42/exe":    "#!/bin/sh\ntouch " + ran + "\necho containerd github.com/containerd v9.9.9\n"} {
 				file = filepath.Join(proc, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+					os.WriteFile(file, []byte(text), 0o755)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -11,7 +11,8 @@ import (
 
 // Tasks finds out whether the tasks of others' groups can be seen.
 func Tasks(tree *cgroup.Tree, err error) cgroup.Feature {
-	f := cgroup.Feature{Name: doctor.FeatureTasks, State: cgroup.Yes, Detail: "whether a group has tasks can be seen", Source: "pidlist_array_load"}
+	f := cgroup.Feature{Name: doctor.FeatureTasks, State: cgroup.Yes, Detail: "whether a group has tasks can be seen",
+		Source: "pidlist_array_load"}
 	var hidden bool
 	if err == nil && !firstPIDNamespace() {
 		hidden, err = tree.HidesTasks(os.Getpid())

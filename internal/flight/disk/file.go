@@ -32,9 +32,11 @@ const (
 	stamp  = "20060102T1504Z"
 )
 
-// name is as "0000000041-0000000050-20261125T0310Z-20261125T0320Z-1a2b3c4d.parquet": sorted by name, files are in order.
+// name is as "0000000041-0000000050-20261125T0310Z-20261125T0320Z-1a2b3c4d.parquet": sorted by name,
+// files are in order.
 func (f File) name() string {
-	return fmt.Sprintf("%010d-%010d-%s-%s-%08x%s", f.First, f.Last, f.From.UTC().Format(stamp), f.To.UTC().Format(stamp), f.Sum, suffix)
+	return fmt.Sprintf("%010d-%010d-%s-%s-%08x%s", f.First, f.Last, f.From.UTC().Format(stamp),
+		f.To.UTC().Format(stamp), f.Sum, suffix)
 }
 
 // parse reads a name; false for what is no file of a ring.
@@ -54,8 +56,8 @@ func parse(name string) (f File, ok bool) {
 	return f, errors.Join(err[:]...) == nil && f.First <= f.Last && f.From.Before(f.To)
 }
 
-// List lists the files of a folder in the order in which they were written. double are those that are in a longer one: a
-// reader leaves them out.
+// List lists the files of a folder in the order in which they were written. double are those that are in a longer one:
+// a reader leaves them out.
 func List(dir string) (list, double []File, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -97,7 +99,8 @@ const maxFile = 128 << 20
 // castagnoli is the polynomial that processors have instructions for.
 func castagnoli(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// Read reads a file. Its checksum is compared first: a library that reads what is damaged may ask for any amount of memory.
+// Read reads a file. Its checksum is compared first: a library that reads what is damaged
+// may ask for any amount of memory.
 func Read(f File) (flight.Batch, error) {
 	in, err := os.Open(f.Path)
 	if err != nil {

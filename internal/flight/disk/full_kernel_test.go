@@ -45,13 +45,14 @@ func onSmallDisk(t *testing.T, run func(dir string)) {
 	}
 }
 
-// TestRecordOnAFullDisk: minutes are dropped and counted, what is there stays readable, nothing half written is left, the log
-// has one line, and once there is room the record goes on.
+// TestRecordOnAFullDisk: minutes are dropped and counted, what is there stays readable, nothing half written is left,
+// the log has one line, and once there is room the record goes on.
 func TestRecordOnAFullDisk(t *testing.T) {
 	onSmallDisk(t, func(dir string) {
 		var log bytes.Buffer
 		now := t0
-		w := NewWriter(Options{Dir: dir, MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
+		w := NewWriter(Options{Dir: dir, MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return now },
+			slog.New(slog.NewTextHandler(&log, nil)))
 		filler := filepath.Join(dir, "filler")
 		if err := os.WriteFile(filler, make([]byte, 900<<10), 0o600); err != nil {
 			t.Error(err)
@@ -66,7 +67,8 @@ func TestRecordOnAFullDisk(t *testing.T) {
 			step(n)
 		}
 		s := w.State()
-		if s.Written == 0 || s.Dropped == 0 || s.Written+s.Dropped != 12*30*600 || !strings.Contains(s.Problem, unix.ENOSPC.Error()) {
+		if s.Written == 0 || s.Dropped == 0 || s.Written+s.Dropped != 12*30*600 ||
+			!strings.Contains(s.Problem, unix.ENOSPC.Error()) {
 			t.Errorf("%+v", s)
 		}
 		written := int(s.Written / (30 * 600))
@@ -98,7 +100,8 @@ func TestRecordOnAFullDisk(t *testing.T) {
 // TestRecordOnASmallDisk: a ring that is bounded below the size of its disk never fills it.
 func TestRecordOnASmallDisk(t *testing.T) {
 	onSmallDisk(t, func(dir string) {
-		w := NewWriter(Options{Dir: dir, MaxBytes: 400 << 10, MaxAge: DefaultAge}, func() time.Time { return t0.Add(2 * time.Hour) }, slog.New(slog.DiscardHandler))
+		w := NewWriter(Options{Dir: dir, MaxBytes: 400 << 10, MaxAge: DefaultAge},
+			func() time.Time { return t0.Add(2 * time.Hour) }, slog.New(slog.DiscardHandler))
 		var r *Ring
 		for n := range 60 {
 			r = w.write(r, minute(n, 30))

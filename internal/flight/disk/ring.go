@@ -2,30 +2,32 @@
 //
 // # Problem
 //
-// The record is written always, on a disk that others need. The disk may be full, slow or failing, and power may go at any
-// time. A Parquet file has its footer at the end: what was not closed cannot be read.
+// The record is written always, on a disk that others need. The disk may be full, slow or failing, and power may go at
+// any time. A Parquet file has its footer at the end: what was not closed cannot be read.
 //
 // # Approach
 //
-// Each minute is encoded in memory and becomes a file of its own: written whole to a temporary name, fsync, rename, fsync of
-// the folder. So a power cut costs the minute that was being collected, and the one that was being written. Ten such files are
-// then written as one, which saves nine footers (a third of a small node's record), and are removed after that one is there. A
-// file's name has the numbers of the first and the last minute that it is made of: where a crash left both, the longer range
-// counts, and no list of files has to be kept true. The name also has a checksum, which a reader compares first.
+// Each minute is encoded in memory and becomes a file of its own: written whole to a temporary name, fsync, rename,
+// fsync of the folder. So a power cut costs the minute that was being collected, and the one that was being written.
+// Ten such files are then written as one, which saves nine footers (a third of a small node's record), and are removed
+// after that one is there. A file's name has the numbers of the first and the last minute that it is made of: where a
+// crash left both, the longer range counts, and no list of files has to be kept true. The name also has a checksum,
+// which a reader compares first.
 //
-// Reading a minute again costs as much as writing it twice: the last ten are kept in memory, up to 2,500 rows (10 MiB). They are
-// read only where there are more, or after a restart.
+// Reading a minute again costs as much as writing it twice: the last ten are kept in memory, up to 2,500 rows (10 MiB).
+// They are read only where there are more, or after a restart.
 //
 // Before a file is written the oldest go, until it fits. A file that cannot be written is dropped and counted; the next
 // minute tries again. Whoever has minutes to write gives them to a queue (Writer) and never waits.
 //
-// The thread that writes has no low priority of its own: the collector of garbage stops all threads of the agent, and one
-// that the kernel keeps waiting at nice 19 on a full node would have the refills wait for it.
+// The thread that writes has no low priority of its own: the collector of garbage stops all threads of the agent, and
+// one that the kernel keeps waiting at nice 19 on a full node would have the refills wait for it.
 //
 // # Known limits
 //
 // A file that is damaged when it is read to be merged is left out of the merged one, and counted. Where the clock is
-// set back by more than the bound in hours, files look young until it has caught up: the bound in bytes holds all the same.
+// set back by more than the bound in hours, files look young until it has caught up:
+// the bound in bytes holds all the same.
 package disk
 
 import (
@@ -74,8 +76,8 @@ const (
 	temporary = atomicfile.Suffix
 )
 
-// OpenRing makes the folder where there is none, and removes what a crash has left: temporary files, and those that are in a
-// longer one.
+// OpenRing makes the folder where there is none, and removes what a crash has left: temporary files, and those that are
+// in a longer one.
 func OpenRing(o Options) (*Ring, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the record's folder: %w", err)
@@ -139,7 +141,8 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 	}
 	f.Bytes = int64(r.buffer.Len())
 	if f.Bytes > r.o.MaxBytes {
-		return fmt.Errorf("write the record: a file of %d bytes is above the bound of %d for all", f.Bytes, r.o.MaxBytes)
+		return fmt.Errorf("write the record: a file of %d bytes is above the bound of %d for all", f.Bytes,
+			r.o.MaxBytes)
 	}
 	if f.First == f.Last { // one that is made of others takes the room of these
 		if err := r.evict(f.Bytes, now); err != nil {
@@ -218,7 +221,8 @@ func (r *Ring) merge(now time.Time) error {
 	return nil
 }
 
-// unmerged is where the last ten files begin, where each of them is of one minute, and their size; -1 where they are not.
+// unmerged is where the last ten files begin, where each of them is of one minute, and their size;
+// -1 where they are not.
 func (r *Ring) unmerged() (at int, size int64) {
 	at = len(r.files) - mergeAt
 	if at < 0 || slices.ContainsFunc(r.files[at:], func(f File) bool { return f.First != f.Last }) {
@@ -241,7 +245,8 @@ func (r *Ring) read(parts []File) (all flight.Batch) {
 				continue
 			}
 		}
-		all.Rows, all.Covered, all.Lost = append(all.Rows, b.Rows...), append(all.Covered, b.Covered...), all.Lost+b.Lost
+		all.Rows, all.Covered, all.Lost = append(all.Rows, b.Rows...), append(all.Covered,
+			b.Covered...), all.Lost+b.Lost
 	}
 	return all
 }

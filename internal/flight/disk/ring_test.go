@@ -25,7 +25,8 @@ func minute(n, containers int) flight.Batch {
 	b := flight.Batch{Covered: []int64{start}, Lost: 1}
 	x := uint32(n + 1)
 	for c := range containers {
-		m := flight.Minute{Cgroup: fmt.Sprintf("/lab/%d", c), Container: fmt.Sprint(c), Start: start, PeriodUs: 100_000, LimitUs: 50_000, Periods: 600}
+		m := flight.Minute{Cgroup: fmt.Sprintf("/lab/%d", c), Container: fmt.Sprint(c), Start: start, PeriodUs: 100_000,
+			LimitUs: 50_000, Periods: 600}
 		for range 600 {
 			x = x*1664525 + 1013904223
 			m.Used = append(m.Used, float32(x>>20))
@@ -95,7 +96,8 @@ func TestTenMinutesAreOneFile(t *testing.T) {
 	r := open(t, Options{Dir: dir})
 	write(t, r, 0, 12, 2)
 	names, bytes := onDisk(t, dir)
-	want := []string{"0000000001-0000000010-20261125T0310Z-20261125T0320Z.parquet", "0000000011-0000000011-20261125T0320Z-20261125T0321Z.parquet",
+	want := []string{"0000000001-0000000010-20261125T0310Z-20261125T0320Z.parquet",
+		"0000000011-0000000011-20261125T0320Z-20261125T0321Z.parquet",
 		"0000000012-0000000012-20261125T0321Z-20261125T0322Z.parquet"}
 	for i, name := range names {
 		names[i] = regexp.MustCompile("-[0-9a-f]{8}[.]").ReplaceAllString(name, ".")
@@ -130,10 +132,12 @@ func TestSelect(t *testing.T) {
 		from, to time.Duration
 		rows     int
 		files    int
-	}{{0, time.Minute, 2, 1}, {90 * time.Second, 100 * time.Second, 2, 1}, {9 * time.Minute, 11 * time.Minute, 4, 2}, {-time.Hour, 0, 0, 0}, {12 * time.Minute, time.Hour, 0, 0}} {
+	}{{0, time.Minute, 2, 1}, {90 * time.Second, 100 * time.Second, 2, 1}, {9 * time.Minute, 11 * time.Minute, 4, 2},
+		{-time.Hour, 0, 0, 0}, {12 * time.Minute, time.Hour, 0, 0}} {
 		r, err := Select(dir, t0.Add(c.from), t0.Add(c.to), all)
 		if err != nil || len(r.Rows) != c.rows || r.Files != c.files || len(r.Covered) != c.rows/2 {
-			t.Errorf("%v to %v: %d rows of %d files, %d minutes, %v; want %d of %d", c.from, c.to, len(r.Rows), r.Files, len(r.Covered), err, c.rows, c.files)
+			t.Errorf("%v to %v: %d rows of %d files, %d minutes, %v; want %d of %d", c.from, c.to, len(r.Rows), r.Files,
+				len(r.Covered), err, c.rows, c.files)
 		}
 	}
 	one, err := Select(dir, t0, t0.Add(time.Hour), func(m *flight.Minute) bool { return m.Cgroup == "/lab/1" })
@@ -150,7 +154,8 @@ func TestRingIsBounded(t *testing.T) {
 		write(t, r, n, n+1, 4)
 		names, bytes := onDisk(t, dir)
 		if bytes > most || bytes != r.Bytes() {
-			t.Fatalf("minute %d: %d bytes on disk, %d by the ring's account, want %d at most", n, bytes, r.Bytes(), most)
+			t.Fatalf("minute %d: %d bytes on disk, %d by the ring's account, want %d at most", n, bytes, r.Bytes(),
+				most)
 		}
 		if got := selected(t, dir, n, n+1); len(got.Rows) != 4 {
 			t.Fatalf("minute %d: %d rows; %v", n, len(got.Rows), names)
@@ -205,7 +210,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestCutFile: a file that is cut short is left out with a message, also where it would be merged, and the others are read.
+// TestCutFile: a file that is cut short is left out with a message, also where it would be merged,
+// and the others are read.
 func TestCutFile(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, Options{Dir: dir})
@@ -215,7 +221,8 @@ func TestCutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := selected(t, dir, 0, 9)
-	if len(got.Rows) != 16 || len(got.Covered) != 8 || len(got.Skipped) != 1 || !errors.Is(got.Skipped[0], flight.ErrDamaged) ||
+	if len(got.Rows) != 16 || len(got.Covered) != 8 || len(got.Skipped) != 1 ||
+		!errors.Is(got.Skipped[0], flight.ErrDamaged) ||
 		!strings.Contains(got.Skipped[0].Error(), names[4]) {
 		t.Errorf("%d rows, %d minutes, %v", len(got.Rows), len(got.Covered), got.Skipped)
 	}
@@ -241,7 +248,8 @@ func TestDamagedFile(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := selected(t, dir, 0, 1); len(got.Rows) != 0 || len(got.Skipped) != 1 || !errors.Is(got.Skipped[0], flight.ErrDamaged) {
+		if got := selected(t, dir, 0, 1); len(got.Rows) != 0 || len(got.Skipped) != 1 ||
+			!errors.Is(got.Skipped[0], flight.ErrDamaged) {
 			t.Fatalf("byte %d: %d rows, %v", at, len(got.Rows), got.Skipped)
 		}
 		data[at] ^= 0x10
@@ -267,7 +275,8 @@ func TestMergeFromMemory(t *testing.T) {
 
 // TestWriterNeverBlocks: who gives more than the disk takes goes on, and what is dropped is counted.
 func TestWriterNeverBlocks(t *testing.T) {
-	w := NewWriter(Options{Dir: t.TempDir(), MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return t0 }, slog.New(slog.DiscardHandler))
+	w := NewWriter(Options{Dir: t.TempDir(), MaxBytes: DefaultBytes, MaxAge: DefaultAge},
+		func() time.Time { return t0 }, slog.New(slog.DiscardHandler))
 	for n := range queueLen + 3 { // nobody writes: the disk hangs
 		w.Offer(minute(n, 2))
 	}
@@ -279,7 +288,8 @@ func TestWriterNeverBlocks(t *testing.T) {
 // TestWriterEnds: what waits as the context ends is written.
 func TestWriterEnds(t *testing.T) {
 	dir := t.TempDir()
-	w := NewWriter(Options{Dir: dir, MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return t0 }, slog.New(slog.DiscardHandler))
+	w := NewWriter(Options{Dir: dir, MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return t0 },
+		slog.New(slog.DiscardHandler))
 	for n := range 3 {
 		w.Offer(minute(n, 2))
 	}
@@ -296,7 +306,9 @@ func TestNames(t *testing.T) {
 	if got, ok := parse(f.name()); !ok || got != f {
 		t.Errorf("%s: %+v", f.name(), got)
 	}
-	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z-0.parquet", "1-2-20261125T0320Z-20261125T0320Z-0.parquet", "1-2-20261125T0310Z-20261125T0320Z.parquet", "1-2-20261125T0310Z-20261125T0320Z-x.parquet",
+	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z-0.parquet",
+		"1-2-20261125T0320Z-20261125T0320Z-0.parquet", "1-2-20261125T0310Z-20261125T0320Z.parquet",
+		"1-2-20261125T0310Z-20261125T0320Z-x.parquet",
 		"1-2-20261125T0310Z-20261125T0320Z-0.parquet.new", "-1-2-20261125T0310Z-20261125T0320Z-0.parquet"} {
 		if f, ok := parse(name); ok {
 			t.Errorf("%q is taken for %+v", name, f)

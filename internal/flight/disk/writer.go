@@ -117,7 +117,8 @@ func (w *Writer) note(ring *Ring, b flight.Batch, written bool, err error) {
 		return
 	}
 	if s.Failures++; s.Problem == "" {
-		w.log.Warn("the record of periods is not written; the agent goes on without it", "dir", w.options.Dir, "error", err)
+		w.log.Warn("the record of periods is not written; the agent goes on without it", "dir", w.options.Dir, "error",
+			err)
 	}
 	s.Problem = err.Error()
 }

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote, for two
-// readers: the page, and the flight recorder. While neither asks for them, nothing is kept.
+// Periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote, for
+// two readers: the page, and the flight recorder. While neither asks for them, nothing is kept.
 type Periods struct {
 	probe Probe // nil: there is none
 	why   string
@@ -54,12 +54,14 @@ type Probe interface {
 }
 
 const (
-	lookAgain   = time.Second           // between two searches for groups that are not known
-	clockJumps  = 20 * time.Millisecond // a smaller difference of the two clocks is taken for the time between their readings
-	mostRefills = 4096                  // of one group that wait for the end of their period
-	mostWaiting = 600                   // periods of one group that wait for the page, whose reader waits for the agent's loop
-	mostFlown   = 1 << 16               // periods that wait for the flight recorder
-	lateRefill  = 3 * time.Second       // a refill whose period is not recorded
+	lookAgain = time.Second // between two searches for groups that are not known
+	// a smaller difference of the two clocks is taken for the time between their readings
+	clockJumps  = 20 * time.Millisecond
+	mostRefills = 4096 // of one group that wait for the end of their period
+	// periods of one group that wait for the page, whose reader waits for the agent's loop
+	mostWaiting = 600
+	mostFlown   = 1 << 16         // periods that wait for the flight recorder
+	lateRefill  = 3 * time.Second // a refill whose period is not recorded
 )
 
 // NewPeriods are of a probe; nil where there is none, and why says why.
@@ -136,7 +138,8 @@ func (p *Periods) Take() (map[string][]history.Period, int64, error) {
 	return ended, p.probe.Unrecorded() + p.full, nil
 }
 
-// Flown appends what has ended since the last call, for the flight recorder, and says how many periods found no room in all.
+// Flown appends what has ended since the last call, for the flight recorder,
+// and says how many periods found no room in all.
 func (p *Periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +177,10 @@ func (p *Periods) drain() error {
 func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uint16) {
 	if p.page {
 		if list := p.ended[path]; len(list) < mostWaiting {
-			p.ended[path] = append(list, history.Period{End: end.UnixMilli(), Used: history.Us(one.Used / time.Duration(one.Count)),
-				Quota: history.Us(one.Quota), Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)),
+			p.ended[path] = append(list, history.Period{End: end.UnixMilli(),
+				Used:  history.Us(one.Used / time.Duration(one.Count)),
+				Quota: history.Us(one.Quota), Burst: history.UnknownBurst,
+				Lost:      history.Us(one.Lost / time.Duration(one.Count)),
 				Throttles: uint16(one.Throttles), Refills: refills})
 		} else {
 			p.full++
@@ -188,8 +193,10 @@ func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uin
 		p.full += int64(one.Count)
 		return
 	}
-	p.flown = append(p.flown, flight.Period{Cgroup: path, End: end.UnixMilli(), Used: one.Used.Microseconds(), Quota: one.Quota.Microseconds(),
-		Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles), Refills: int32(refills), Count: int32(one.Count)})
+	p.flown = append(p.flown, flight.Period{Cgroup: path, End: end.UnixMilli(), Used: one.Used.Microseconds(),
+		Quota:     one.Quota.Microseconds(),
+		Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles), Refills: int32(refills), Count: int32(
+			one.Count)})
 }
 
 // path is that of a group; "" where it is not known.

@@ -68,12 +68,17 @@ func TestPeriodsHavePaths(t *testing.T) {
 		}
 	}()
 	*clock = time.Second
-	p.next = []probe.Period{{Group: 7, End: boot + 500*time.Millisecond, Used: 30 * time.Millisecond, Quota: 50 * time.Millisecond, Count: 1},
+	p.next = []probe.Period{{Group: 7, End: boot + 500*time.Millisecond, Used: 30 * time.Millisecond,
+		Quota: 50 * time.Millisecond, Count: 1},
 		{Group: 9, End: boot, Count: 1}, // not the agent's
-		{Group: 8, End: boot + 600*time.Millisecond, Used: 60 * time.Millisecond, Quota: 50 * time.Millisecond, Lost: 20 * time.Millisecond, Throttles: 2, Count: 2}}
+		{Group: 8, End: boot + 600*time.Millisecond, Used: 60 * time.Millisecond, Quota: 50 * time.Millisecond,
+			Lost: 20 * time.Millisecond, Throttles: 2, Count: 2}}
 	got, lost, err := source.Take()
-	want := map[string][]history.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000, Burst: history.UnknownBurst}},
-		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000, Burst: history.UnknownBurst, Lost: 10_000, Throttles: 2}}} // the mean of two
+	want := map[string][]history.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000,
+		Quota: 50_000, Burst: history.UnknownBurst}},
+		// the mean of two
+		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000,
+			Burst: history.UnknownBurst, Lost: 10_000, Throttles: 2}}}
 	if diff := cmp.Diff(want, got); diff != "" || lost != 3 || err != nil {
 		t.Errorf("%d lost, %v (-want +got):\n%s", lost, err, diff)
 	}
@@ -87,19 +92,22 @@ func TestPeriodsHavePaths(t *testing.T) {
 	}
 }
 
-// TestRefillsAreInTheirPeriods: a refill belongs to the period in which it was written, and is kept only while recorded.
+// TestRefillsAreInTheirPeriods: a refill belongs to the period in which it was written,
+// and is kept only while recorded.
 func TestRefillsAreInTheirPeriods(t *testing.T) {
 	p := &taped{pods: []workload.Pod{container("/a", 7)}}
 	source, clock := recordingOf(p)
 	refill := func(at time.Duration, outcome plan.Outcome, is bool) plan.Result {
-		return plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: is}, Outcome: outcome, At: began.Add(at)}
+		return plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: is}, Outcome: outcome,
+			At: began.Add(at)}
 	}
 	source.Note([]plan.Result{refill(0, plan.Applied, true)}) // nobody has asked yet
 	if err := source.Record(true); err != nil {
 		t.Fatal(err)
 	}
 	ms := time.Millisecond
-	source.Note([]plan.Result{refill(20*ms, plan.Applied, true), refill(30*ms, plan.Refused, true), refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true),
+	source.Note([]plan.Result{refill(20*ms, plan.Applied, true), refill(30*ms, plan.Refused, true),
+		refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true),
 		refill(250*ms, plan.Applied, true)})
 	*clock = 300 * ms
 	p.next = []probe.Period{{Group: 7, End: boot + 100*ms, Count: 1}, {Group: 7, End: boot + 200*ms, Count: 1}}
@@ -138,7 +146,8 @@ func TestWhyNoPeriods(t *testing.T) {
 	}
 }
 
-// TestTwoReaders: the page and the flight recorder each get every period, and the kernel records while one of them wants it.
+// TestTwoReaders: the page and the flight recorder each get every period,
+// and the kernel records while one of them wants it.
 func TestTwoReaders(t *testing.T) {
 	p := &taped{pods: []workload.Pod{container("/a", 7)}}
 	source, clock := recordingOf(p)
@@ -147,7 +156,8 @@ func TestTwoReaders(t *testing.T) {
 	}
 	*clock = time.Second
 	ms := time.Millisecond
-	source.Note([]plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: true}, Outcome: plan.Applied, At: began.Add(520 * ms)}})
+	source.Note([]plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: true},
+		Outcome: plan.Applied, At: began.Add(520 * ms)}})
 	p.next = []probe.Period{{Group: 7, End: boot + 500*ms, Used: 30 * ms, Count: 1}}
 	if err := source.Record(true); err != nil { // the page comes
 		t.Fatal(err)
@@ -168,8 +178,10 @@ func TestTwoReaders(t *testing.T) {
 	one := flight.Period{Cgroup: "/a", End: began.Add(500 * ms).UnixMilli(), Used: 30_000, Count: 1}
 	page(1)
 	recorder(one)
-	p.next = []probe.Period{{Group: 7, End: boot + 600*ms, Used: 60 * ms, Lost: 20 * ms, Throttles: 2, Quota: 50 * ms, Count: 2}}
-	recorder(flight.Period{Cgroup: "/a", End: began.Add(600 * ms).UnixMilli(), Used: 60_000, Quota: 50_000, Throttled: 20_000, Throttles: 2, Refills: 1, Count: 2})
+	p.next = []probe.Period{{Group: 7, End: boot + 600*ms, Used: 60 * ms, Lost: 20 * ms, Throttles: 2, Quota: 50 * ms,
+		Count: 2}}
+	recorder(flight.Period{Cgroup: "/a", End: began.Add(600 * ms).UnixMilli(), Used: 60_000, Quota: 50_000,
+		Throttled: 20_000, Throttles: 2, Refills: 1, Count: 2})
 	page(1)
 	if err := source.Record(false); err != nil || !p.on {
 		t.Errorf("the page has gone, and the kernel records no more: %v", err)

@@ -1,9 +1,9 @@
-// Package recorder takes the groups' periods out of the kernel's ring, for the page and for the flight recorder, and gives
-// the flight recorder's to disk, a minute at a time.
+// Package recorder takes the groups' periods out of the kernel's ring, for the page and for the flight recorder, and
+// gives the flight recorder's to disk, a minute at a time.
 //
-// Approach: Periods has the kernel record while one of its two readers wants that, and gives each reader every period, with
-// the refills that were written in it. Recorder is the reader that writes. It never keeps the agent from its work: what its
-// disk is too slow for is counted and dropped.
+// Approach: Periods has the kernel record while one of its two readers wants that, and gives each reader every period,
+// with the refills that were written in it. Recorder is the reader that writes. It never keeps the agent from its work:
+// what its disk is too slow for is counted and dropped.
 package recorder
 
 import (
@@ -52,7 +52,8 @@ const (
 
 // New records into a folder. Containers are those whose periods are named.
 func New(o disk.Options, source Source, containers func() []report.Container, log *slog.Logger) *Recorder {
-	return &Recorder{source: source, containers: containers, writer: disk.NewWriter(o, time.Now, log), dir: o.Dir, log: log}
+	return &Recorder{source: source, containers: containers, writer: disk.NewWriter(o, time.Now, log), dir: o.Dir,
+		log: log}
 }
 
 // Run records until the context ends. It never ends the agent.
@@ -106,7 +107,8 @@ func (r *Recorder) collect(ctx context.Context) {
 			ended, lost = true, before
 		}
 		// Where nothing runs, nothing has to be known.
-		if since := now.Sub(known); len(list) > 0 && (since > knowEvery || since < 0) || b.Strays() > 0 && since > strayEvery {
+		if since := now.Sub(known); len(list) > 0 && (since > knowEvery || since < 0) || b.Strays() > 0 &&
+			since > strayEvery {
 			b.Know(KnownFrom(r.containers()))
 			known = now
 		}
@@ -152,11 +154,13 @@ func waitsOf(w report.Waited) *flight.Waits {
 }
 
 func requestsOf(w report.RequestWindow) *flight.Requests {
-	q := &flight.Requests{Answered: w.Answered, Doubtful: w.Doubtful, P50Us: -1, P90Us: -1, P99Us: -1, UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
+	q := &flight.Requests{Answered: w.Answered, Doubtful: w.Doubtful, P50Us: -1, P90Us: -1, P99Us: -1,
+		UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
 	if w.Withheld || w.Answered == 0 {
 		return q
 	}
-	q.P50Us, q.P90Us, q.P99Us = w.Response.P50.Microseconds(), w.Response.P90.Microseconds(), w.Response.P99.Microseconds()
+	r := w.Response
+	q.P50Us, q.P90Us, q.P99Us = r.P50.Microseconds(), r.P90.Microseconds(), r.P99.Microseconds()
 	q.ResponseUs = w.Time.Microseconds()
 	if w.ThrottledKnown {
 		q.UnthrottledP99Us, q.ThrottledUs = w.Unthrottled.P99.Microseconds(), w.Throttled.Microseconds()
@@ -178,7 +182,8 @@ func (r *Recorder) Status() *report.Flight {
 	s := r.writer.State()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := &report.Flight{Dir: r.dir, Files: s.Files, Bytes: s.Bytes, Written: s.Written, Dropped: s.Dropped, Lost: r.lost, Damaged: s.Damaged, Fault: s.Problem}
+	f := &report.Flight{Dir: r.dir, Files: s.Files, Bytes: s.Bytes, Written: s.Written, Dropped: s.Dropped,
+		Lost: r.lost, Damaged: s.Damaged, Fault: s.Problem}
 	if r.fault != "" {
 		f.Fault = r.fault
 	}

@@ -40,22 +40,27 @@ func recorderOf(t *testing.T, s *onTape) (r *Recorder, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	known := func() []report.Container {
-		return []report.Container{{Cgroup: "/a", Name: "web", Level: "container", Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}}
+		return []report.Container{{Cgroup: "/a", Name: "web", Level: "container", Limit: 50 * time.Millisecond,
+			Period: 100 * time.Millisecond}}
 	}
-	return New(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour}, s, known, slog.New(slog.DiscardHandler)), dir
+	return New(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour}, s, known,
+		slog.New(slog.DiscardHandler)), dir
 }
 
-// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, with the requests and waits of its
-// minute, and the kernel records no more.
+// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, with the requests and waits of
+// its minute, and the kernel records no more.
 func TestFlightRecorder(t *testing.T) {
 	now := time.Now()
-	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: now.UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}}, lost: 7}
+	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: now.UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}},
+		lost: 7}
 	r, dir := recorderOf(t, s)
 	r.Requests = func(minute time.Time) map[string]report.RequestWindow {
 		if !minute.Equal(now.Truncate(time.Minute)) {
 			return nil
 		}
-		return map[string]report.RequestWindow{"/a": {Answered: 5, Response: report.Quantiles{P50: time.Millisecond, P90: time.Millisecond, P99: 2 * time.Millisecond}, Time: 6 * time.Millisecond}}
+		return map[string]report.RequestWindow{"/a": {Answered: 5,
+			Response: report.Quantiles{P50: time.Millisecond, P90: time.Millisecond,
+				P99: 2 * time.Millisecond}, Time: 6 * time.Millisecond}}
 	}
 	r.Waits = func(time.Time) map[string]report.Waited {
 		w := report.Waited{Wanted: 99 * time.Microsecond, Received: 98 * time.Microsecond}
@@ -69,15 +74,19 @@ func TestFlightRecorder(t *testing.T) {
 	if err := r.Run(ctx); err != nil || s.on {
 		t.Fatalf("%v; still on: %v", err, s.on)
 	}
-	got, err := disk.Select(dir, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(*flight.Minute) bool { return true })
-	if err != nil || len(got.Rows) != 1 || got.Rows[0].Name() != "web" || got.Rows[0].LimitUs != 50_000 || got.Lost != 7 {
+	got, err := disk.Select(dir, time.Now().Add(-time.Hour), time.Now().Add(time.Hour),
+		func(*flight.Minute) bool { return true })
+	if err != nil || len(got.Rows) != 1 || got.Rows[0].Name() != "web" || got.Rows[0].LimitUs != 50_000 ||
+		got.Lost != 7 {
 		t.Errorf("%+v %v", got, err)
 	}
-	want := &flight.Requests{Answered: 5, P50Us: 1000, P90Us: 1000, P99Us: 2000, ResponseUs: 6000, UnthrottledP99Us: -1, ThrottledUs: -1}
+	want := &flight.Requests{Answered: 5, P50Us: 1000, P90Us: 1000, P99Us: 2000, ResponseUs: 6000, UnthrottledP99Us: -1,
+		ThrottledUs: -1}
 	if diff := cmp.Diff(want, got.Rows[0].Requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	waits := &flight.Waits{Wanted: 99, Received: 98, OwnLimit: 1, PodLimit: 2, Neighbour: 3, Kernel: 4, Interrupts: 5, Hypervisor: 6, IdleWakeup: 7, OwnThreads: 8, Unnamed: 9}
+	waits := &flight.Waits{Wanted: 99, Received: 98, OwnLimit: 1, PodLimit: 2, Neighbour: 3, Kernel: 4, Interrupts: 5,
+		Hypervisor: 6, IdleWakeup: 7, OwnThreads: 8, Unnamed: 9}
 	if diff := cmp.Diff(waits, got.Rows[0].Waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
@@ -88,7 +97,8 @@ func TestFlightRecorder(t *testing.T) {
 
 // TestNoFlightRecorder: where the kernel has no periods, or the ring breaks, the agent goes on and the status says why.
 func TestNoFlightRecorder(t *testing.T) {
-	for want, s := range map[string]*onTape{"no eBPF": {refused: errors.New("no eBPF")}, "closed": {broken: errors.New("closed")}} {
+	for want, s := range map[string]*onTape{"no eBPF": {refused: errors.New("no eBPF")},
+		"closed": {broken: errors.New("closed")}} {
 		r, _ := recorderOf(t, s)
 		if err := r.Run(t.Context()); err != nil {
 			t.Error(err)
@@ -103,14 +113,15 @@ func TestNoFlightRecorder(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnAgentThatEnds: its programs end before the record, which is no fault. What was taken is on disk, also where the
-// ring breaks, and the status keeps the fault.
+// TestRecordOfAnAgentThatEnds: its programs end before the record, which is no fault. What was taken is on disk, also
+// where the ring breaks, and the status keeps the fault.
 func TestRecordOfAnAgentThatEnds(t *testing.T) {
 	for _, c := range []struct {
 		broken error
 		fault  string
 	}{{fmt.Errorf("probe: %w", os.ErrClosed), ""}, {io.ErrUnexpectedEOF, io.ErrUnexpectedEOF.Error()}} {
-		s := &onTape{list: []flight.Period{{Cgroup: "/a", End: time.Now().UnixMilli(), Used: 1000, Count: 1}}, broken: c.broken}
+		s := &onTape{list: []flight.Period{{Cgroup: "/a", End: time.Now().UnixMilli(), Used: 1000, Count: 1}},
+			broken: c.broken}
 		r, _ := recorderOf(t, s)
 		var said bytes.Buffer
 		r.log = slog.New(slog.NewTextHandler(&said, nil))
@@ -125,8 +136,10 @@ func TestRecordOfAnAgentThatEnds(t *testing.T) {
 
 // TestKnownFrom: pods have no rows, and no limit is 0.
 func TestKnownFrom(t *testing.T) {
-	got := KnownFrom([]report.Container{{Cgroup: "/p", Name: "a/b", Level: "pod", Limit: time.Second}, {Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container", Limit: cpu.Unlimited, Period: time.Millisecond}})
-	want := map[string]flight.Known{"/p": {Namespace: "a", Pod: "b", Skip: true, Limit: time.Second}, "/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
+	got := KnownFrom([]report.Container{{Cgroup: "/p", Name: "a/b", Level: "pod", Limit: time.Second},
+		{Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container", Limit: cpu.Unlimited, Period: time.Millisecond}})
+	want := map[string]flight.Known{"/p": {Namespace: "a", Pod: "b", Skip: true, Limit: time.Second},
+		"/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

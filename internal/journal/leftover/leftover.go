@@ -1,4 +1,5 @@
-// Package leftover finds what an agent that no longer runs has left in the kernel's files, by its journal. It writes nothing.
+// Package leftover finds what an agent that no longer runs has left in the kernel's files, by its journal.
+// It writes nothing.
 package leftover
 
 import (
@@ -135,10 +136,12 @@ func deviation(tree *cgroup.Tree, id workload.ID, declared *workload.Declared) [
 	var changes []plan.Change
 	why := "declared by " + declared.Source
 	if disk.Quota != want {
-		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Quota, From: plan.Time(disk.Quota), To: plan.Time(want), Why: why})
+		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Quota, From: plan.Time(disk.Quota),
+			To: plan.Time(want), Why: why})
 	}
 	if disk.Burst > want {
-		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Burst, From: plan.Time(disk.Burst), To: plan.Time(0), Why: why})
+		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Burst, From: plan.Time(disk.Burst),
+			To: plan.Time(0), Why: why})
 	}
 	return changes
 }

@@ -2,8 +2,8 @@ package noderisk
 
 import "testing"
 
-// TestInterval: minutes that differ make it wide, minutes that are alike make it narrow, and few minutes make none. It holds
-// the risk itself, and the same seed gives the same interval.
+// TestInterval: minutes that differ make it wide, minutes that are alike make it narrow, and few minutes make none. It
+// holds the risk itself, and the same seed gives the same interval.
 func TestInterval(t *testing.T) {
 	minutes := func(n int, u func(int) float64) []Demand {
 		var list []Demand
@@ -22,7 +22,8 @@ func TestInterval(t *testing.T) {
 		}
 		return list
 	}
-	alike, unlike := minutes(10, func(int) float64 { return 0.5 }), minutes(10, func(m int) float64 { return 0.3 + 0.05*float64(m) })
+	alike, unlike := minutes(10, func(int) float64 { return 0.5 }), minutes(10,
+		func(m int) float64 { return 0.3 + 0.05*float64(m) })
 	of := func(list []Demand, seed uint64) (Risk, *[2]float64) {
 		t.Helper()
 		r, err := LoadLine(4, list, 99.9)
@@ -47,7 +48,8 @@ func TestInterval(t *testing.T) {
 	if none := Interval(100, unlike, Risk{Share: 1}, 1); none != nil {
 		t.Errorf("no risk: %v", *none)
 	}
-	mixed := append(minutes(6, func(m int) float64 { return 0.3 + 0.1*float64(m) }), Demand{Quota: 0.5, Asked: 1, Uses: exponential(0.5, 600), Minutes: [][]int64{exponential(0.5, 600)}})
+	mixed := append(minutes(6, func(m int) float64 { return 0.3 + 0.1*float64(m) }),
+		Demand{Quota: 0.5, Asked: 1, Uses: exponential(0.5, 600), Minutes: [][]int64{exponential(0.5, 600)}})
 	if r, got := of(mixed, 2); got == nil || got[0] > r.Now || got[1] < r.Now {
 		t.Errorf("with a container that is younger: %v around %v", got, r.Now)
 	}

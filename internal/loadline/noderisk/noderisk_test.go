@@ -40,7 +40,8 @@ func TestLoadLine(t *testing.T) {
 		{"nobody is there", 1, nil, 99.9, true, 1, 1},
 	} {
 		r, err := LoadLine(c.capacity, c.demands, c.target)
-		if err != nil || r.Met != c.met || r.Share < c.low || r.Share > c.high || c.met && r.Now > 1-c.target/100+1e-12 || c.met && r.Asked < r.Now {
+		if err != nil || r.Met != c.met || r.Share < c.low || r.Share > c.high || c.met &&
+			r.Now > 1-c.target/100+1e-12 || c.met && r.Asked < r.Now {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 		}
 	}

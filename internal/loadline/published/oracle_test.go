@@ -32,10 +32,12 @@ func oracles(t *testing.T) []oracle {
 		n := loadline.Node{Capacity: 1 + 0.05*float64(i%3)}
 		for k := range 3 + i%4 {
 			quota := 0.04 * float64(2+k)
-			n.Containers = append(n.Containers, loadline.Container{Quota: quota, Burst: b * quota, Demand: law(t, k+i, u*quota)})
+			n.Containers = append(n.Containers, loadline.Container{Quota: quota, Burst: b * quota,
+				Demand: law(t, k+i, u*quota)})
 		}
 		for n.Committed() < 0.95 {
-			n.Containers = append(n.Containers, loadline.Container{Quota: 0.1, Burst: 0.1 * b, Demand: law(t, i, u*0.1)})
+			n.Containers = append(n.Containers, loadline.Container{Quota: 0.1, Burst: 0.1 * b,
+				Demand: law(t, i, u*0.1)})
 		}
 		add(fmt.Sprintf("unequal %d: %d containers, u=%.2f b=%.2f C=%.2f", i, len(n.Containers), u, b, n.Capacity), n)
 	}
@@ -57,7 +59,8 @@ func law(t *testing.T, k int, mean float64) loadline.Law {
 }
 
 // J by FFT is J by Monte Carlo, in more than 50 cases; the strict P of a burst without bound likewise. Their z are
-// those of a normal variable: none beyond 3.5 (one in 30 such tests, else), and together neither too far off nor too near.
+// those of a normal variable: none beyond 3.5 (one in 30 such tests, else),
+// and together neither too far off nor too near.
 func TestExactAgainstMonteCarlo(t *testing.T) {
 	const periods = 400_000
 	sum, count := 0.0, 0
@@ -71,7 +74,8 @@ func TestExactAgainstMonteCarlo(t *testing.T) {
 		}
 	}
 	for i, o := range oracles(t) {
-		r, err := loadline.Simulate(o.node, loadline.Options{Periods: periods, Seed: uint64(i), Plain: true, Resamples: -1})
+		r, err := loadline.Simulate(o.node, loadline.Options{Periods: periods, Seed: uint64(i), Plain: true,
+			Resamples: -1})
 		if err != nil {
 			t.Fatalf("%s: %v", o.name, err)
 		}

@@ -1,7 +1,7 @@
 // Package published holds the figures that the authors of the model published: Huaixin Chang to Peter Zijlstra, LKML,
-// 12 May 2021, message 5371BD36-55AE-4F71-B9D7-B86DC32E3D2B, which Documentation/scheduler/sched-bwc.rst points at. Each
-// cell is one run of a million periods of m containers with equal quotas, under the rule that the published program
-// counted by. They are what internal/loadline is held against.
+// 12 May 2021, message 5371BD36-55AE-4F71-B9D7-B86DC32E3D2B, which Documentation/scheduler/sched-bwc.rst points at.
+// Each cell is one run of a million periods of m containers with equal quotas, under the rule that the published
+// program counted by. They are what internal/loadline is held against.
 package published
 
 import (
@@ -37,7 +37,8 @@ func (c Cell) String() string {
 	return fmt.Sprintf("%s m=%d u=%.0f%% b=%.0f%%", c.Kind, c.M, 100*c.Utilization, 100*c.Burst)
 }
 
-// Node is the case of a cell, with capacity 1. Poisson jobs are a tenth of the quota; the Pareto law has alpha 4 and no cut.
+// Node is the case of a cell, with capacity 1. Poisson jobs are a tenth of the quota;
+// the Pareto law has alpha 4 and no cut.
 func (c Cell) Node() (loadline.Node, error) { return c.node(1) }
 
 // node has Poisson jobs that are longer by a factor.
@@ -134,9 +135,9 @@ func (c Cell) run(job float64, periods int64, seed uint64) (loadline.Result, err
 	return loadline.Simulate(n, loadline.Options{Rule: loadline.Published, Periods: periods, Seed: seed, Plain: true})
 }
 
-// Bracket is what a Poisson cell has to lie in. There, work often fills the node exactly, and the last bit of a floating
-// point number decided whether the published program counted such a period as broken. In low none is, in high all are: its
-// jobs are longer by a hundred-thousandth.
+// Bracket is what a Poisson cell has to lie in. There, work often fills the node exactly, and the last bit of a
+// floating point number decided whether the published program counted such a period as broken. In low none is, in high
+// all are: its jobs are longer by a hundred-thousandth.
 func Bracket(c Cell, periods int64, seed uint64) (low, high loadline.Result, err error) {
 	if low, err = c.run(1, periods, seed); err != nil {
 		return low, high, err

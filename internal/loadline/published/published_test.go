@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/loadline"
 )
 
-// Every exponential and Pareto cell is met by a run of the published length: 78 figures within three standard errors but
-// for the one or two that chance allows. `make bench-model` does the same with 28 million periods.
+// Every exponential and Pareto cell is met by a run of the published length: 78 figures within three standard errors
+// but for the one or two that chance allows. `make bench-model` does the same with 28 million periods.
 func TestPublishedCells(t *testing.T) {
 	sum, beyond, count := 0.0, 0, 0
 	for _, c := range Cells() {

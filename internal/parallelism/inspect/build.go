@@ -54,8 +54,8 @@ func (r Reader) openProgram(pid int) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
-// fileSystem is the type of the file system that an open file is on. The kernel's lists are asked, and not the file system
-// itself. A mount that is not among those of the process is an error.
+// fileSystem is the type of the file system that an open file is on. The kernel's lists are asked, and not the file
+// system itself. A mount that is not among those of the process is an error.
 func (r Reader) fileSystem(pid, fd int) (string, error) {
 	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	if err != nil {
@@ -71,8 +71,8 @@ func (r Reader) fileSystem(pid, fd int) (string, error) {
 	return typeOfMount(mounts, id)
 }
 
-// typeOfMount reads proc_pid_mountinfo(5): the first field is the mount's number, and the type follows a field that is "-".
-// No field has a space in it, for these are escaped.
+// typeOfMount reads proc_pid_mountinfo(5): the first field is the mount's number, and the type follows a field that is
+// "-". No field has a space in it, for these are escaped.
 func typeOfMount(mounts []byte, id string) (string, error) {
 	if _, err := strconv.Atoi(id); err != nil {
 		return "", fmt.Errorf("%q is no mount", id)
@@ -95,7 +95,8 @@ func typeOfMount(mounts []byte, id string) (string, error) {
 func elsewhere(kind string) bool {
 	name, _, _ := strings.Cut(kind, ".")
 	switch name {
-	case "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "lustre", "gpfs", "glusterfs", "ocfs2", "coda":
+	case "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "lustre", "gpfs",
+		"glusterfs", "ocfs2", "coda":
 		return true
 	}
 	return false

@@ -33,8 +33,8 @@ type Reader struct{ proc string }
 // New is a Reader.
 func New(proc string) Reader { return Reader{proc} }
 
-// Read reads the processes of a container, and says how many it did not read: of those the container has too many, or the
-// context ended first. Processes that have ended are left out.
+// Read reads the processes of a container, and says how many it did not read: of those the container has too many, or
+// the context ended first. Processes that have ended are left out.
 func (r Reader) Read(ctx context.Context, groups []Group) (list []parallelism.Process, unread int) {
 	type job struct {
 		pid   int
@@ -81,7 +81,8 @@ func (r Reader) process(pid int, g Group) *parallelism.Process {
 	if err != nil || stat.ended {
 		return nil
 	}
-	p := &parallelism.Process{PID: pid, Name: stat.name, Used: stat.used, Threads: stat.threads, CPUs: r.cpus(pid), Limit: g.Limit, Nested: g.Nested}
+	p := &parallelism.Process{PID: pid, Name: stat.name, Used: stat.used, Threads: stat.threads, CPUs: r.cpus(pid),
+		Limit: g.Limit, Nested: g.Nested}
 	switch r.program(pid) {
 	case "java":
 		p.Runtime = parallelism.JVM

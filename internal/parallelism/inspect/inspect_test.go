@@ -86,7 +86,8 @@ func TestRead(t *testing.T) {
 	f.process(1, self, map[string]string{"environ": "SECRET=x\x00GOMAXPROCS=3\x00GOMAXPROCS=9\x00broken\x00"})
 	p := f.read(1)
 	build, _ := debug.ReadBuildInfo()
-	if p.Runtime != parallelism.Go || p.Go.Version != runtime.Version() || p.Go.Settings != (len(build.Settings) > 0) || p.Name != "a) b" || p.Used != 3*time.Second ||
+	if p.Runtime != parallelism.Go || p.Go.Version != runtime.Version() || p.Go.Settings != (len(build.Settings) > 0) ||
+		p.Name != "a) b" || p.Used != 3*time.Second ||
 		p.Threads != 5 || p.CPUs != 4 || p.Limit != 0.5 || p.Args != nil {
 		t.Errorf("Go: %+v", p)
 	}
@@ -94,18 +95,21 @@ func TestRead(t *testing.T) {
 		t.Errorf("the environment: %v", p.Env)
 	}
 	f.process(2, file(t, "java", "#!"), map[string]string{"cmdline": "java\x00-jar\x00a b.jar\x00"})
-	if p := f.read(2); p.Runtime != parallelism.JVM || p.Embedded || strings.Join(p.Args, "|") != "java|-jar|a b.jar" || p.Env == nil {
+	if p := f.read(2); p.Runtime != parallelism.JVM || p.Embedded || strings.Join(p.Args, "|") != "java|-jar|a b.jar" ||
+		p.Env == nil {
 		t.Errorf("JVM: %+v", p)
 	}
 	f.process(3, "/usr/bin/java (deleted)", nil)
 	if p := f.read(3); p.Runtime != parallelism.JVM {
 		t.Errorf("a JVM that was replaced: %+v", p)
 	}
-	f.process(4, file(t, "jsvc", "#!"), map[string]string{"maps": "7f00-7f10 r-xp 0 0:1 2 /usr/lib/jvm/lib/server/libjvm.so\n"})
+	f.process(4, file(t, "jsvc", "#!"),
+		map[string]string{"maps": "7f00-7f10 r-xp 0 0:1 2 /usr/lib/jvm/lib/server/libjvm.so\n"})
 	if p := f.read(4); p.Runtime != parallelism.JVM || !p.Embedded {
 		t.Errorf("a JVM in another program: %+v", p)
 	}
-	f.process(5, file(t, "node", "#!"), map[string]string{"task/5/comm": "node\n", "task/6/comm": "WorkerThread\n", "task/7/comm": "libuv-worker\n"})
+	f.process(5, file(t, "node", "#!"), map[string]string{"task/5/comm": "node\n", "task/6/comm": "WorkerThread\n",
+		"task/7/comm": "libuv-worker\n"})
 	if p := f.read(5); p.Runtime != parallelism.Node || p.Workers != -1 {
 		t.Errorf("Node whose files cannot be listed: %+v", p)
 	}
@@ -140,7 +144,8 @@ func TestUnread(t *testing.T) {
 	if p := f.read(1); p.Env != nil || p.Args != nil || p.CPUs != 0 {
 		t.Errorf("too long: %d, %d, %d", len(p.Env), len(p.Args), p.CPUs)
 	}
-	f.process(2, java, map[string]string{"environ": "JAVA_TOOL_OPTIONS=" + strings.Repeat("x", mostValue+1), "cmdline": ""})
+	f.process(2, java, map[string]string{"environ": "JAVA_TOOL_OPTIONS=" + strings.Repeat("x", mostValue+1),
+		"cmdline": ""})
 	if p := f.read(2); p.Env != nil || p.Args != nil {
 		t.Errorf("a long value: %d, %d", len(p.Env), len(p.Args))
 	}
@@ -209,14 +214,16 @@ func TestHostilePrograms(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(sparse, []byte("\x7fELF"), 0o755), os.Truncate(sparse, 1<<40), os.WriteFile(liar, hugeSegment(), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(sparse, []byte("\x7fELF"), 0o755), os.Truncate(sparse, 1<<40),
+		os.WriteFile(liar, hugeSegment(), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(liar, 1<<40); err != nil {
 		t.Fatal(err)
 	}
 	self, _ := os.Executable()
-	for i, exe := range []string{fifo, sparse, liar, dir, "/dev/zero", filepath.Join(dir, "none"), file(t, "empty", ""), file(t, "pe", "MZ"+strings.Repeat("\xff", 4096))} {
+	for i, exe := range []string{fifo, sparse, liar, dir, "/dev/zero", filepath.Join(dir, "none"), file(t, "empty", ""),
+		file(t, "pe", "MZ"+strings.Repeat("\xff", 4096))} {
 		f.process(i+1, exe, nil)
 		begin := time.Now()
 		if p := f.read(i + 1); p.Runtime != "" {
@@ -231,7 +238,9 @@ func TestHostilePrograms(t *testing.T) {
 		t.Errorf("on a mount that is not the process's: %+v", p)
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	f.process(98, self, map[string]string{"mountinfo": regexp.MustCompile(" - [^ ]+ ").ReplaceAllString(string(mounts), " - fuse.evil ")})
+	f.process(98, self,
+		map[string]string{"mountinfo": regexp.MustCompile(" - [^ ]+ ").ReplaceAllString(string(mounts),
+			" - fuse.evil ")})
 	if p := f.read(98); p.Runtime != "" {
 		t.Errorf("on a file system in user space: %+v", p)
 	}
@@ -298,13 +307,15 @@ func TestBudget(t *testing.T) {
 	}
 	defer f.Close()
 	c := &counter{ReaderAt: f}
-	if _, err := readBuild(&budget{file: c, left: mostBinary}); !errors.Is(err, errBudget) || c.bytes > mostBinary || c.bytes < mostBinary/2 {
+	if _, err := readBuild(&budget{file: c, left: mostBinary}); !errors.Is(err, errBudget) || c.bytes > mostBinary ||
+		c.bytes < mostBinary/2 {
 		t.Errorf("%v after %d bytes", err, c.bytes)
 	}
 }
 
 func TestTypeOfMount(t *testing.T) {
-	const mounts = "22 1 0:21 / /a\\040b rw,relatime shared:1 master:2 - fuse.sshfs x rw\n23 1 8:1 / / rw - ext4 /dev/sda rw\n24 1 8:1 / / rw -\n25\n"
+	const mounts = "22 1 0:21 / /a\\040b rw,relatime shared:1 master:2 - fuse.sshfs x rw\n23 1 8:1 / / rw - ext4 " +
+		"/dev/sda rw\n24 1 8:1 / / rw -\n25\n"
 	for id, want := range map[string]string{"22": "fuse.sshfs", "23": "ext4"} {
 		if got, err := typeOfMount([]byte(mounts), id); got != want || err != nil {
 			t.Errorf("%s: %q, %v", id, got, err)
@@ -315,7 +326,8 @@ func TestTypeOfMount(t *testing.T) {
 			t.Errorf("%q: %q", id, got)
 		}
 	}
-	for kind, want := range map[string]bool{"fuse.sshfs": true, "fuse": true, "nfs4": true, "ext4": false, "overlay": false, "tmpfs": false} {
+	for kind, want := range map[string]bool{"fuse.sshfs": true, "fuse": true, "nfs4": true, "ext4": false,
+		"overlay": false, "tmpfs": false} {
 		if elsewhere(kind) != want {
 			t.Errorf("%s: %v", kind, !want)
 		}
@@ -323,7 +335,8 @@ func TestTypeOfMount(t *testing.T) {
 }
 
 func TestParseStatRefuses(t *testing.T) {
-	for _, text := range []string{"", "1 a S", "1 )a( S 1", "1 (a)", "1 (a) S 1 1 1 0 -1 4194560 1 0 0 0 x 50 0 0 20 0 5 0", "1 (a) S 1 1 1 0 -1 4194560 1 0 0 0 -1 50 0 0 20 0 5 0",
+	for _, text := range []string{"", "1 a S", "1 )a( S 1", "1 (a)",
+		"1 (a) S 1 1 1 0 -1 4194560 1 0 0 0 x 50 0 0 20 0 5 0", "1 (a) S 1 1 1 0 -1 4194560 1 0 0 0 -1 50 0 0 20 0 5 0",
 		"1 (a) S 1 1 1 0 -1 4194560 1 0 0 0 1 50 0 0 20 0 -5 0"} {
 		if s, err := parseStat([]byte(text)); err == nil {
 			t.Errorf("%q: %+v", text, s)

@@ -88,8 +88,8 @@ func parseStat(data []byte) (stat, error) {
 	return s, err
 }
 
-// cpus is how many CPUs the process may run on; 0: not known. It is the main thread's affinity, as a runtime that starts
-// sees it.
+// cpus is how many CPUs the process may run on; 0: not known. It is the main thread's affinity, as a runtime that
+// starts sees it.
 func (r Reader) cpus(pid int) int {
 	data, _ := r.read(pid, "status", mostText)
 	for line := range strings.Lines(string(data)) {
@@ -104,9 +104,9 @@ func (r Reader) cpus(pid int) int {
 	return 0
 }
 
-// workers counts the threads of Node's that run JavaScript beside the main one; -1: not known. Each has an event loop, and so
-// an epoll instance (libuv's uv_loop_init): Node itself has three, for the main thread, delayed tasks and tracing. Since
-// Node 24 the threads have a name, too, unless a worker was given another one (src/node_worker.cc).
+// workers counts the threads of Node's that run JavaScript beside the main one; -1: not known. Each has an event loop,
+// and so an epoll instance (libuv's uv_loop_init): Node itself has three, for the main thread, delayed tasks and
+// tracing. Since Node 24 the threads have a name, too, unless a worker was given another one (src/node_worker.cc).
 func (r Reader) workers(pid int) int {
 	files, whole := r.names(pid, "fd", mostFiles)
 	if !whole {

@@ -28,23 +28,25 @@ type Set struct {
 
 // Options of a load; the zero value is a good one.
 type Options struct {
-	Stats  bool       // the kernel measures what programs cost, all those of the machine: see Cost
-	Types  *btf.Cache // the running kernel's type information, shared by several loads; reading it takes longer than the rest of a load
-	Kernel *btf.Spec  // another kernel's, instead of it
+	Stats bool // the kernel measures what programs cost, all those of the machine: see Cost
+	// the running kernel's type information, shared by several loads; reading it takes longer than the rest of a load
+	Types  *btf.Cache
+	Kernel *btf.Spec // another kernel's, instead of it
 
 	Maps map[string]*ebpf.Map // of programs that are loaded already, instead of maps of these names
 }
 
 func (o Options) collection(maps map[string]*ebpf.Map) ebpf.CollectionOptions {
-	return ebpf.CollectionOptions{MapReplacements: maps, Programs: ebpf.ProgramOptions{KernelTypes: o.Kernel}, Cache: o.Types}
+	return ebpf.CollectionOptions{MapReplacements: maps, Programs: ebpf.ProgramOptions{KernelTypes: o.Kernel},
+		Cache: o.Types}
 }
 
 // ErrUncounted is an error of Load: the kernel does not measure what programs cost (kernel/bpf/syscall.c,
 // bpf_enable_stats: CAP_SYS_ADMIN, which no other part of it needs).
 var ErrUncounted = errors.New("statistics of eBPF programs are refused")
 
-// ErrMemlock is an error of Load: the limit of locked memory could not be raised. It matters where the kernel counts the
-// memory of programs against it (below 5.11).
+// ErrMemlock is an error of Load: the limit of locked memory could not be raised. It matters where the kernel counts
+// the memory of programs against it (below 5.11).
 var ErrMemlock = errors.New("RLIMIT_MEMLOCK could not be raised")
 
 // Program is one of a set, and its name.
@@ -172,8 +174,8 @@ func (s *Set) Cost() ([]Cost, error) {
 }
 
 // Verified is how many instructions the kernel's verifier went through for each program. It gives up at a million
-// (include/linux/bpf.h, BPF_COMPLEXITY_LIMIT_INSNS), and a kernel of another version may need some times as many. Before 5.16
-// (aba64c7da983) the kernel does not say: then the list is empty.
+// (include/linux/bpf.h, BPF_COMPLEXITY_LIMIT_INSNS), and a kernel of another version may need some times as many.
+// Before 5.16 (aba64c7da983) the kernel does not say: then the list is empty.
 func (s *Set) Verified() (map[string]uint32, error) {
 	list := map[string]uint32{}
 	for _, program := range s.All() {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What a program costs at a request, as often as the server answers: the kernel's figure, with the cost of measuring it.
+// What a program costs at a request, as often as the server answers: the kernel's figure,
+// with the cost of measuring it.
 //
 //	go test -run '^$' -bench Answer -benchtime 20000x ./internal/probe/requests
 func BenchmarkAnswer(b *testing.B) {

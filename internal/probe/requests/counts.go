@@ -59,7 +59,8 @@ func (l *Lengths) UpTo(d time.Duration) int64 {
 	return n
 }
 
-// Quantile is the length that a part q of all is no longer than: within 3 % of it, a half of a class; 0 where there are none.
+// Quantile is the length that a part q of all is no longer than: within 3 % of it, a half of a class;
+// 0 where there are none.
 func (l *Lengths) Quantile(q float64) time.Duration {
 	rank := max(1, int64(math.Ceil(q*float64(l.N()))))
 	var before int64
@@ -74,8 +75,8 @@ func (l *Lengths) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// minus is what was added since an earlier reading. A response of before that had one more send since is counted as a longer
-// one now, in place of the shorter one: so a class may have fewer, and one above it has as many too much.
+// minus is what was added since an earlier reading. A response of before that had one more send since is counted as a
+// longer one now, in place of the shorter one: so a class may have fewer, and one above it has as many too much.
 func (l *Lengths) minus(o *Lengths) (d Lengths) {
 	moved := int32(0)
 	for i := range d {
@@ -88,12 +89,14 @@ func (l *Lengths) minus(o *Lengths) (d Lengths) {
 
 // Since is what was added since an earlier reading.
 func (c *Counts) Since(o *Counts) Counts {
-	return Counts{c.Requests - o.Requests, c.Doubtful - o.Doubtful, c.Overtaken - o.Overtaken, c.Time - o.Time, c.Split - o.Split,
-		c.Throttled - o.Throttled, c.Response.minus(&o.Response), c.FirstByte.minus(&o.FirstByte), c.Upload.minus(&o.Upload), c.Rest.minus(&o.Rest)}
+	return Counts{c.Requests - o.Requests, c.Doubtful - o.Doubtful, c.Overtaken - o.Overtaken, c.Time - o.Time,
+		c.Split - o.Split,
+		c.Throttled - o.Throttled, c.Response.minus(&o.Response), c.FirstByte.minus(&o.FirstByte), c.Upload.minus(
+			&o.Upload), c.Rest.minus(&o.Rest)}
 }
 
-// A group's figures are withheld where more of its requests are doubtful than these: then others, which are counted, may
-// have had the response of another request. Up to a hundredth, the 99th percentile is not theirs.
+// A group's figures are withheld where more of its requests are doubtful than these: then others, which are counted,
+// may have had the response of another request. Up to a hundredth, the 99th percentile is not theirs.
 const (
 	trusted       = 0.01
 	fewestDoubted = 2

@@ -57,7 +57,8 @@ func TestSinceALengthThatMoved(t *testing.T) {
 		now.Response[other] -= 7 * turn
 		got := now.Since(&earlier)
 		if got.Requests != 10 || got.Response.N() != 10 || got.Response[other] != 10 {
-			t.Errorf("%d requests, %d lengths, %d of them where they belong", got.Requests, got.Response.N(), got.Response[other])
+			t.Errorf("%d requests, %d lengths, %d of them where they belong", got.Requests, got.Response.N(),
+				got.Response[other])
 		}
 	}
 }

@@ -35,7 +35,8 @@ type objects struct {
 }
 
 // ErrKernel is an error of Open: the kernel lacks the tracepoints.
-var ErrKernel = errors.New("this kernel has no tracepoints at which requests could be seen (sk_data_ready, sock_send_length: not in 6.1, tested from 6.12 on)")
+var ErrKernel = errors.New("this kernel has no tracepoints at which requests could be seen (sk_data_ready, " +
+	"sock_send_length: not in 6.1, tested from 6.12 on)")
 
 // Supported says whether the running kernel has the tracepoints; nil if it does.
 func Supported() error { return supported(btf.NewCache()) }
@@ -111,7 +112,8 @@ func (r *Requests) takeOver(listening uint32) error {
 	return err
 }
 
-// Watch says whose requests are counted, all of them by inode: one that is not named any more is forgotten with its counts.
+// Watch says whose requests are counted, all of them by inode:
+// one that is not named any more is forgotten with its counts.
 func (r *Requests) Watch(groups []uint64) error {
 	wanted := make(map[uint64]bool, len(groups))
 	for _, id := range groups {

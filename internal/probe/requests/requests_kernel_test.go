@@ -31,8 +31,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// An answer of three sends is over with the last, and the client, which measures more, has measured at least as much. On a CPU
-// that is emulated the client's next request overtakes the program at the last send at times.
+// An answer of three sends is over with the last, and the client, which measures more, has measured at least as much.
+// On a CPU that is emulated the client's next request overtakes the program at the last send at times.
 func answersTakeTime(w *world) {
 	const n, wait, gap = 40, 20 * ms, 5 * ms
 	earlier, c, asked := w.read(), w.connect(), time.Duration(0)
@@ -41,10 +41,12 @@ func answersTakeTime(w *world) {
 	}
 	got := w.settled(earlier, n)
 	if got.Requests < n-2 || got.Doubtful > 0 || got.Withheld() || got.Split < got.Requests-1 {
-		w.t.Errorf("%d requests, %d doubtful, %d overtaken, %d split: want %d", got.Requests, got.Doubtful, got.Overtaken, got.Split, n)
+		w.t.Errorf("%d requests, %d doubtful, %d overtaken, %d split: want %d", got.Requests, got.Doubtful,
+			got.Overtaken, got.Split, n)
 	}
 	if least := time.Duration(got.Requests) * (wait + 2*gap); got.Time < least || got.Time > asked {
-		w.t.Errorf("the answers took %v, want %v (what the server sleeps) to %v (what the client has waited)", got.Time, least, asked)
+		w.t.Errorf("the answers took %v, want %v (what the server sleeps) to %v (what the client has waited)", got.Time,
+			least, asked)
 	}
 	for _, one := range []struct {
 		what    string
@@ -54,10 +56,12 @@ func answersTakeTime(w *world) {
 	}{{"response", got.Response, wait + 2*gap, got.Requests}, {"first byte", got.FirstByte, wait, got.Requests},
 		{"rest", got.Rest, wait + 2*gap, got.Split}, {"upload", got.Upload, 0, got.Requests}} {
 		if shortest := one.lengths.Quantile(0); one.lengths.N() != one.n || shortest < one.least*97/100 {
-			w.t.Errorf("%s: %d of %v at least, want %d of %v at least", one.what, one.lengths.N(), shortest, one.n, one.least)
+			w.t.Errorf("%s: %d of %v at least, want %d of %v at least", one.what, one.lengths.N(), shortest, one.n,
+				one.least)
 		}
 	}
-	if response, first := got.Response.Quantile(0.5), got.FirstByte.Quantile(0.5); first > response-gap || got.Throttled > 0 {
+	if response, first := got.Response.Quantile(0.5), got.FirstByte.Quantile(0.5); first > response-gap ||
+		got.Throttled > 0 {
 		w.t.Errorf("p50 %v, first byte %v, %v throttled", response, first, got.Throttled)
 	}
 }
@@ -78,8 +82,10 @@ func pieces(w *world) {
 	}
 	inPieces()
 	got := w.settled(earlier, 2)
-	if longest := got.Upload.Quantile(1); got.Requests != 2 || longest < gap*97/100 || got.Response.Quantile(1) < 50*ms {
-		w.t.Errorf("%d requests, the longest took %v to arrive and %v to be answered", got.Requests, longest, got.Response.Quantile(1))
+	if longest := got.Upload.Quantile(1); got.Requests != 2 || longest < gap*97/100 ||
+		got.Response.Quantile(1) < 50*ms {
+		w.t.Errorf("%d requests, the longest took %v to arrive and %v to be answered", got.Requests, longest,
+			got.Response.Quantile(1))
 	}
 	inPieces()
 	if got := w.settled(earlier, 3); got.Doubtful != 1 {
@@ -125,10 +131,13 @@ func throttledPart(w *world) {
 	if !ok || got.Throttled < wall*3/4 || got.Throttled > wall*51/50 || wall < 200*ms {
 		w.t.Errorf("%v of the answers throttled, of the group %v", got.Throttled, wall)
 	}
-	if rest := got.Time - got.Throttled; rest < time.Duration(got.Requests)*work*4/5 { // another CPU may be throttled while it runs
-		w.t.Errorf("%d requests took %v, of which %v throttled: want what each computes left, %v", got.Requests, got.Time, got.Throttled, work)
+	// another CPU may be throttled while it runs
+	if rest := got.Time - got.Throttled; rest < time.Duration(got.Requests)*work*4/5 {
+		w.t.Errorf("%d requests took %v, of which %v throttled: want what each computes left, %v", got.Requests,
+			got.Time, got.Throttled, work)
 	}
-	w.t.Logf("%d requests in %v, of which %v throttled (group: %v); p50 %v, without %v", got.Requests, got.Time, got.Throttled, wall,
+	w.t.Logf("%d requests in %v, of which %v throttled (group: %v); p50 %v, without %v", got.Requests, got.Time,
+		got.Throttled, wall,
 		got.Response.Quantile(0.5), got.Rest.Quantile(0.5))
 }
 

@@ -27,7 +27,8 @@ const ms = time.Millisecond
 const behind = 20 * ms
 
 func TestMain(m *testing.M) {
-	cgrouptest.Main(m, map[string]func(){"server": serve, "multipath": func() { listen(true, answer) }, "echo": func() { listen(false, echo) }})
+	cgrouptest.Main(m, map[string]func(){"server": serve, "multipath": func() { listen(true, answer) },
+		"echo": func() { listen(false, echo) }})
 }
 
 // order is what a client asks of the server.
@@ -215,7 +216,8 @@ func (w *world) settled(earlier Counts, n int64) Counts {
 			return total.Since(&earlier)
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("%d requests, %d doubtful, %d overtaken: want %d together", c.Requests, c.Doubtful, c.Overtaken, n)
+			w.t.Fatalf("%d requests, %d doubtful, %d overtaken: want %d together", c.Requests, c.Doubtful, c.Overtaken,
+				n)
 		}
 	}
 }

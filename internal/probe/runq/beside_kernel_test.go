@@ -40,7 +40,8 @@ func TestBesideASibling(t *testing.T) {
 			if emulated() {
 				enough = 700 * ms
 			}
-			for end := time.Now().Add(20 * time.Second); last[0].minus(first[0]).Beside[2] < enough && time.Now().Before(end); {
+			for end := time.Now().Add(20 * time.Second); last[0].minus(first[0]).Beside[2] < enough &&
+				time.Now().Before(end); {
 				time.Sleep(100 * ms) // a busy machine gives them little
 				last = [2]Sums{read(t, p, ours), read(t, p, theirs)}
 			}
@@ -55,13 +56,14 @@ func TestBesideASibling(t *testing.T) {
 	}
 }
 
-// beside checks what two groups ran beside each other: it is the same for both, at least what does not fit on their CPUs
-// without it, and at most what each ran.
+// beside checks what two groups ran beside each other: it is the same for both, at least what does not fit on their
+// CPUs without it, and at most what each ran.
 func beside(t *testing.T, ours, theirs Sums, least, off time.Duration) {
 	t.Helper()
 	a, b, most := ours.Beside[2], theirs.Beside[1], min(ours.Running, theirs.Running)
 	if (a-b).Abs() > off || max(a, b) > most+off || min(a, b) < least-off || a == 0 {
-		t.Errorf("they ran %v and %v of %v (+-%v), and %v and %v beside each other; at least %v", ours.Running, theirs.Running, ours.At, off, a, b, least)
+		t.Errorf("they ran %v and %v of %v (+-%v), and %v and %v beside each other; at least %v", ours.Running,
+			theirs.Running, ours.At, off, a, b, least)
 	}
 	if ours.Beside[1] != 0 || theirs.Beside[2] != 0 {
 		t.Errorf("a group beside itself: %v, %v", ours.Beside, theirs.Beside)

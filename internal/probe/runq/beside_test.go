@@ -25,7 +25,8 @@ func TestLasting(t *testing.T) {
 		want   [Classes]time.Duration
 	}{
 		{"the same turn goes on there", mine, turn(theirs, 2, 90, 0, 0, 40, 20), 0, [Classes]time.Duration{2: 60}},
-		{"it began later, after another", mine, turn(theirs, 2, 120, 0, 5, 40, 40), 0, [Classes]time.Duration{0: 5, 2: 50}},
+		{"it began later, after another", mine, turn(theirs, 2, 120, 0, 5, 40, 40), 0,
+			[Classes]time.Duration{0: 5, 2: 50}},
 		{"it does not run there", mine, turn(idle, 0, 120, 0, 0, 40, 45), 0, [Classes]time.Duration{2: 15}},
 		{"the group's own turn there", mine, turn(ours, 1, 110, 25, 0, 65, 30), 25, [Classes]time.Duration{}},
 		{"the group's own turn there is over", mine, turn(idle, 0, 130, 0, 0, 60, 30), 20, [Classes]time.Duration{}},

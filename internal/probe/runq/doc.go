@@ -11,14 +11,14 @@
 //
 // Programs at the tracepoints of the scheduler (bpf/runq.bpf.c) keep a state for each thread: away, running or
 // waiting. Per group and CPU two numbers hold the thread time in each state, also of threads that are in it now, so
-// that a reading at any instant is exact without an event a switch. Each CPU remembers its last stints: which group ran,
-// until when. When a wait is over, the part that a limit took is read from the kernel's own clock of throttled time,
-// and the rest is divided by the stints of the CPU that was waited for. So each part of a wait has one cause, and
+// that a reading at any instant is exact without an event a switch. Each CPU remembers its last stints: which group
+// ran, until when. When a wait is over, the part that a limit took is read from the kernel's own clock of throttled
+// time, and the rest is divided by the stints of the CPU that was waited for. So each part of a wait has one cause, and
 // the causes add up to the wait.
 //
 // Of a core with two hardware threads each CPU keeps how long it has run groups of each class, and shows its present
-// turn to the other one. The other reads it when a turn of its own begins and when it ends: the difference, less what its
-// own group ran there, is exactly how long the turn was beside others.
+// turn to the other one. The other reads it when a turn of its own begins and when it ends: the difference, less what
+// its own group ran there, is exactly how long the turn was beside others.
 //
 // At the start the threads that run and wait are listed. Then a program runs on each CPU without a switch so far, and
 // notes its thread: a thread that is alone on its CPU may keep it for seconds.

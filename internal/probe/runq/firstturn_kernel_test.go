@@ -20,7 +20,8 @@ func TestFirstTurnOfABusyCPU(t *testing.T) {
 	cgrouptest.Pin(t, 1, b.Spin(1)...)
 	time.Sleep(50 * ms) // until they spin
 	p := load(t, Options{Siblings: map[int]int{0: 1, 1: 0}, change: func(spec *ebpf.CollectionSpec) {
-		for _, name := range []string{kernelProgSchedSwitch, kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask} {
+		for _, name := range []string{kernelProgSchedSwitch, kernelProgSchedWakeup, kernelProgSchedWakeupNew,
+			kernelProgSchedMigrateTask} {
 			delete(spec.Programs, name)
 		}
 	}})
@@ -33,7 +34,8 @@ func TestFirstTurnOfABusyCPU(t *testing.T) {
 	got := during(t, p, 100*ms, ours, theirs)
 	for i, class := range []Class{2, 1} {
 		if s := got[i]; s.Beside[class] != s.At || s.Running != s.At || s.Waiting != 0 {
-			t.Errorf("group %d: of %v, it ran %v and waited %v, beside the other %v", i, s.At, s.Running, s.Waiting, s.Beside[class])
+			t.Errorf("group %d: of %v, it ran %v and waited %v, beside the other %v", i, s.At, s.Running, s.Waiting,
+				s.Beside[class])
 		}
 	}
 	var idle [maxCPUs / 64]kernelLine

@@ -79,8 +79,10 @@ func mean(b *testing.B, from string, c programs.Cost) float64 {
 
 // empty attaches a program that does nothing: its cost is that of measuring.
 func empty(b *testing.B) func() programs.Cost {
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "nothing", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp,
-		AttachTo: "sched_switch", License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "nothing", Type: ebpf.Tracing,
+		AttachType: ebpf.AttachTraceRawTp,
+		AttachTo:   "sched_switch", License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0),
+			asm.Return()}})
 	if err != nil {
 		b.Fatal(err)
 	}

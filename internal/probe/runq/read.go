@@ -198,7 +198,8 @@ func (p *Probe) Pairs() ([]Pair, error) {
 	var value kernelPair
 	all := p.objects.Pairs.Iterate()
 	for all.Next(&key, &value) {
-		list = append(list, Pair{Slot(key.Waiter), Slot(key.Runner), time.Duration(value.Behind), time.Duration(value.Phantom),
+		list = append(list, Pair{Slot(key.Waiter), Slot(key.Runner), time.Duration(value.Behind),
+			time.Duration(value.Phantom),
 			time.Duration(value.Forced), time.Duration(value.Waking)})
 	}
 	if err := all.Err(); err != nil {

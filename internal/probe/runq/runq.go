@@ -211,9 +211,11 @@ func (p *Probe) prime() error {
 	return nil
 }
 
-// firstTurn begins the turn of a CPU that has not switched since. A CPU that is offline will switch when it comes online.
+// firstTurn begins the turn of a CPU that has not switched since.
+// A CPU that is offline will switch when it comes online.
 func (p *Probe) firstTurn(cpu int) error {
-	_, err := p.programs.Get(kernelProgFirstTurn).Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
+	_, err := p.programs.Get(kernelProgFirstTurn).Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU,
+		CPU: uint32(cpu)})
 	if err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("begin the first turn of CPU %d: %w", cpu, err)
 	}

@@ -34,7 +34,8 @@ func forkStorm(t *testing.T, o Options) {
 	slot := set(t, p, g, 1)
 	set(t, p, other, 1)
 	other.Spin(2)
-	storm := []*cgrouptest.Process{g.Start("while :; do /bin/true; (:); done"), g.Start("while :; do (: & : & wait); done")}
+	storm := []*cgrouptest.Process{g.Start("while :; do /bin/true; (:); done"),
+		g.Start("while :; do (: & : & wait); done")}
 	var helpers []*exec.Cmd
 	for _, role := range []string{"threads", "execs"} {
 		cmd, _, _ := cgrouptest.Dialogue(t, role)
@@ -105,7 +106,8 @@ func known(t testing.TB, p *Probe, slot Slot) (n int) {
 	return n
 }
 
-// The time of a thread that is moved from group to group, while it runs and while it waits, belongs to one or the other.
+// The time of a thread that is moved from group to group, while it runs and while it waits,
+// belongs to one or the other.
 func TestMovesAddUp(t *testing.T) {
 	p := open(t, Options{})
 	a, b, beside := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
@@ -120,7 +122,8 @@ func TestMovesAddUp(t *testing.T) {
 		a.Move(s.PID())
 	}
 	x, y := read(t, p, ours).minus(first[0]), read(t, p, theirs).minus(first[1])
-	if wanted := x.Running + x.Waiting + y.Running + y.Waiting; !near(wanted, x.At, 0.01) || x.Running == 0 || y.Running == 0 {
+	if wanted := x.Running + x.Waiting + y.Running + y.Waiting; !near(wanted, x.At, 0.01) || x.Running == 0 ||
+		y.Running == 0 {
 		t.Errorf("wanted %v of %v: %+v, %+v", wanted, x.At, x, y)
 	}
 	s.Stop()
@@ -170,7 +173,8 @@ func over(t *testing.T, p *Probe, slot Slot, g *cgrouptest.Group, list ...*cgrou
 	first := read(t, p, slot)
 	time.Sleep(50 * ms)
 	if last := read(t, p, slot); last.Waiting != first.Waiting || last.Running != first.Running {
-		t.Errorf("an empty group wants a CPU: %v waiting, %v running in %v", last.Waiting-first.Waiting, last.Running-first.Running, last.At-first.At)
+		t.Errorf("an empty group wants a CPU: %v waiting, %v running in %v", last.Waiting-first.Waiting,
+			last.Running-first.Running, last.At-first.At)
 	}
 	if off := (first.explained() - first.Waiting).Abs(); off > first.Waiting/100+ms {
 		t.Errorf("%v of waiting, %v of it explained: %+v", first.Waiting, first.explained(), first)
@@ -211,7 +215,8 @@ func (s sight) against(t testing.TB, first sight) Sums {
 	received := func(s Sums) time.Duration { return s.Running - s.IRQ - s.Steal }
 	check("received", s.used-first.used, received(least), received(most))
 	if s.delay > 0 {
-		check("waited", s.delay-first.delay, least.explained(), most.explained()) // the kernel, too, counts waits that are over
+		// the kernel, too, counts waits that are over
+		check("waited", s.delay-first.delay, least.explained(), most.explained())
 	}
 	return most
 }

@@ -59,7 +59,8 @@ func TestPhantom(t *testing.T) {
 		before, rested := pair(t, p, ours, theirs), idleTime(t, 1)
 		time.Sleep(600 * ms)
 		after := pair(t, p, ours, theirs)
-		return (after.Phantom - before.Phantom).Seconds() / (after.Behind - before.Behind).Seconds(), (idleTime(t, 1) - rested).Seconds() / 0.6
+		return (after.Phantom - before.Phantom).Seconds() / (after.Behind - before.Behind).Seconds(), (idleTime(t,
+			1) - rested).Seconds() / 0.6
 	}
 	// It is judged at both ends of a wait, which are ticks of CPU 0: what CPU 1 does at such moments, for a while,
 	// counts for more.
@@ -102,7 +103,8 @@ func TestForcedSharing(t *testing.T) {
 			least = 0 // the virtual machine pauses for long, in one state or the other
 		}
 		if reserved == 1 && (part < least || part == 0) || reserved == 2 && part > 0.05 {
-			t.Errorf("of a neighbour with %v CPUs reserved, %.2f is forced; it ran elsewhere for %.2f of the time", reserved, part, elsewhere)
+			t.Errorf("of a neighbour with %v CPUs reserved, %.2f is forced; it ran elsewhere for %.2f of the time",
+				reserved, part, elsewhere)
 		}
 		for _, s := range spinners {
 			s.Stop()
@@ -125,14 +127,17 @@ func TestWhoseLimit(t *testing.T) {
 		mine    func(Sums) time.Duration
 		other   func(Sums) time.Duration
 	}{
-		{"its own", own, own, func(s Sums) time.Duration { return s.Own }, func(s Sums) time.Duration { return s.Above }},
-		{"the pod's", inner, pod, func(s Sums) time.Duration { return s.Above }, func(s Sums) time.Duration { return s.Own }},
+		{"its own", own, own, func(s Sums) time.Duration { return s.Own },
+			func(s Sums) time.Duration { return s.Above }},
+		{"the pod's", inner, pod, func(s Sums) time.Duration { return s.Above },
+			func(s Sums) time.Duration { return s.Own }},
 	} {
 		slot := set(t, p, c.group, 1)
 		kernel, before := throttled(t, c.limited), read(t, p, slot)
 		s := c.group.Spin(1)[0]
 		cgrouptest.Pin(t, 0, s)
-		for end := time.Now().Add(10 * time.Second); throttled(t, c.limited)-kernel < 600*ms && time.Now().Before(end); {
+		for end := time.Now().Add(10 * time.Second); throttled(t, c.limited)-kernel < 600*ms &&
+			time.Now().Before(end); {
 			time.Sleep(100 * ms)
 		}
 		over(t, p, slot, c.group, s)
@@ -223,7 +228,8 @@ func TestLengthsByClass(t *testing.T) {
 	n, least := total(2)
 	after := read(t, p, slot)
 	// A length is between its bucket's lower end and twice that; the first bucket begins at 0.
-	if n < before.Waits || n > after.Waits || least > after.Waiting+time.Duration(n)*2*time.Microsecond || 2*least < before.explained()-ms {
+	if n < before.Waits || n > after.Waits || least > after.Waiting+time.Duration(n)*2*time.Microsecond ||
+		2*least < before.explained()-ms {
 		t.Errorf("%d waits of at least %v; %d to %d of %v", n, least, before.Waits, after.Waits, before.explained())
 	}
 	if n, _ := total(1); n != 0 {

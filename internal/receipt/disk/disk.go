@@ -1,10 +1,11 @@
 // Package disk keeps the experiments of an agent (package receipt) in a file, so that the next agent goes on with them.
 //
-// Approach: the file is replaced whole, once a minute where something has changed, and at the end of the agent, by a goroutine
-// of its own: neither a refill nor a turn waits for the disk. It holds the groups that have an experiment, and no others.
+// Approach: the file is replaced whole, once a minute where something has changed, and at the end of the agent, by a
+// goroutine of its own: neither a refill nor a turn waits for the disk.
+// It holds the groups that have an experiment, and no others.
 //
-// An agent that cannot use the file begins its experiments anew, and says so once. One that cannot write it goes on without,
-// says so once, and shows it as a problem until the file is written again.
+// An agent that cannot use the file begins its experiments anew, and says so once. One that cannot write it goes on
+// without, says so once, and shows it as a problem until the file is written again.
 //
 // Known limits: what happened since the file was last written is lost in a crash.
 package disk
@@ -64,7 +65,8 @@ func (e *BrokenError) Error() string { return fmt.Sprintf("read receipts: %s: %v
 
 // Hint says what a person can do.
 func (e *BrokenError) Hint() string {
-	return "nothing has to be done; containers whose refills were withdrawn are refilled again: policy none, set for such a container, prevents it"
+	return "nothing has to be done; containers whose refills were withdrawn are refilled again: policy none, set " +
+		"for such a container, prevents it"
 }
 
 func (e *BrokenError) Unwrap() error { return e.Err }
@@ -148,8 +150,8 @@ func decode(data []byte, boot string) (c content, err error) {
 	return c, json.Unmarshal(data, &c)
 }
 
-// Run writes the file until the context ends, and then once more. It never ends the agent, and a disk that hangs does not
-// keep the agent from its end.
+// Run writes the file until the context ends, and then once more. It never ends the agent, and a disk that hangs does
+// not keep the agent from its end.
 func (f *File) Run(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

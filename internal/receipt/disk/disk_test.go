@@ -62,8 +62,8 @@ func opened(dir string, a *fakeAgent) (*File, *bytes.Buffer) {
 	return Open(dir, "this-boot", a, slog.New(slog.NewTextHandler(&log, nil))), &log
 }
 
-// TestFileIsKept: the next agent has what the one before had. Nothing is written where there is nothing to keep, nor where
-// nothing has changed.
+// TestFileIsKept: the next agent has what the one before had. Nothing is written where there is nothing to keep, nor
+// where nothing has changed.
 func TestFileIsKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
@@ -110,7 +110,8 @@ func TestUnusableFile(t *testing.T) {
 		{"empty", "", "unexpected end", nil},
 		{"cut short", whole[:30], "unexpected end", nil},
 		{"no object", "null", "version 0", nil},
-		{"another version", strings.Replace(whole, "1", "2", 1), "version 2 of the format; this agent reads version 1", nil},
+		{"another version", strings.Replace(whole, "1", "2", 1), "version 2 of the format; this agent reads version 1",
+			nil},
 		{"another version with other fields", `{"version":2,"boot":"this-boot","groups":{}}`, "version 2", nil},
 		{"another boot", strings.Replace(whole, "this-boot", "that-boot", 1), "of another boot", nil},
 		{"a number that is none", strings.Replace(whole, `{}`, `{"aborted":"x"}`, 1), "aborted", nil},
@@ -125,7 +126,8 @@ func TestUnusableFile(t *testing.T) {
 		a := &fakeAgent{refuses: c.refuses}
 		f, log := opened(dir, a)
 		line := log.String()
-		if strings.Count(line, "\n") != 1 || !strings.Contains(line, c.want) || !strings.Contains(line, path) || !strings.Contains(line, "hint=") {
+		if strings.Count(line, "\n") != 1 || !strings.Contains(line, c.want) || !strings.Contains(line, path) ||
+			!strings.Contains(line, "hint=") {
 			t.Errorf("%s: log %q, want one line with %q", c.name, line, c.want)
 		}
 		if !a.kept.Empty() || (a.resumed > 0) != (c.refuses != nil) {
@@ -142,12 +144,14 @@ func TestUnusableFile(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, log := opened(dir, &fakeAgent{}); strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "is a directory") {
+	if _, log := opened(dir, &fakeAgent{}); strings.Count(log.String(), "\n") != 1 ||
+		!strings.Contains(log.String(), "is a directory") {
 		t.Errorf("a file that cannot be read: %q", log)
 	}
 }
 
-// TestFailingDisk: a disk that takes no file is told of once, is a problem until it takes one, and leaves the file as it was.
+// TestFailingDisk: a disk that takes no file is told of once, is a problem until it takes one,
+// and leaves the file as it was.
 func TestFailingDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
@@ -161,7 +165,8 @@ func TestFailingDisk(t *testing.T) {
 		a.kept = some(2 + i)
 		f.save()
 	}
-	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "level=WARN") || !strings.Contains(f.Problem(), "is a directory") {
+	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "level=WARN") ||
+		!strings.Contains(f.Problem(), "is a directory") {
 		t.Errorf("log %q, problem %q", log, f.Problem())
 	}
 	next := &fakeAgent{}
@@ -232,11 +237,14 @@ func TestSizeOfTheFile(t *testing.T) {
 	dir := t.TempDir()
 	k := some(1_000_000)
 	one := k.Groups[0]
-	one.Saved = receipt.KeptEstimate{Treated: receipt.KeptArm{Spells: 123_456_789, Sum: 0.1234567890123456}, Mean: 1.234567890123456e-12, Squares: 0.1234567890123456, Null: 0.1234567890123456, Part: 0.1234567890123456}
+	one.Saved = receipt.KeptEstimate{Treated: receipt.KeptArm{Spells: 123_456_789, Sum: 0.1234567890123456},
+		Mean: 1.234567890123456e-12, Squares: 0.1234567890123456, Null: 0.1234567890123456, Part: 0.1234567890123456}
 	one.Taken, one.Requests = one.Saved, one.Saved
 	k.Groups = nil
 	for i := range 5000 {
-		one.Cgroup = fmt.Sprintf("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%036d.slice/cri-containerd-%064d.scope", i, i)
+		one.Cgroup = fmt.Sprintf(
+			"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%036d.slice/cri-containerd-%064d.scope", i,
+			i)
 		k.Groups = append(k.Groups, one)
 	}
 	f, _ := opened(dir, &fakeAgent{kept: k})

@@ -76,7 +76,8 @@ func discard(h *scx.Running) error {
 // Stall says how long a change took.
 func Stall(p scx.Stall) string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-	return fmt.Sprintf("it took %v, and the longest stall of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Baseline))
+	return fmt.Sprintf("it took %v, and the longest stall of a task was %v (%v just before)", round(p.Took),
+		round(p.Longest), round(p.Baseline))
 }
 
 // explain adds what can be done.
@@ -86,7 +87,9 @@ func explain(err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return hint.With(err, "loading a scheduler needs root, or CAP_BPF and CAP_PERFMON")
 	case errors.As(err, &found) && strings.Contains(err.Error(), scx.ErrOccupied.Error()):
-		return hint.With(err, "`plimsoll sched unload` removes a scheduler that `plimsoll sched load` has loaded; only the tool that loaded another one can end it")
+		return hint.With(err,
+			"`plimsoll sched unload` removes a scheduler that `plimsoll sched load` has loaded; only the tool that "+
+				"loaded another one can end it")
 	}
 	return err
 }

@@ -30,7 +30,8 @@ type opening struct {
 	err       error
 }
 
-var errSchedulerWithoutEvents = errors.New("this kernel does not report new quotas and bursts to schedulers (mainline does since 6.17, ddceadce63d9)")
+var errSchedulerWithoutEvents = errors.New("this kernel does not report new quotas and bursts to schedulers " +
+	"(mainline does since 6.17, ddceadce63d9)")
 
 // Preflight says whether the scheduler can be loaded here.
 func Preflight() Finding {
@@ -66,7 +67,8 @@ func (s *Schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
 	if s.opened == nil {
 		s.opened = make(chan opening, 1)
 		go func() {
-			opened, err := scx.Open(scx.Options{Expel: o.Expel, Floor: o.FloorPercent / 100, Watchdog: time.Duration(o.WatchdogSeconds) * time.Second})
+			opened, err := scx.Open(scx.Options{Expel: o.Expel, Floor: o.FloorPercent / 100,
+				Watchdog: time.Duration(o.WatchdogSeconds) * time.Second})
 			s.opened <- opening{opened, err}
 		}()
 	}
@@ -134,7 +136,8 @@ func (s ownScheduler) Counters(group uint64) cpu.Counters {
 	if err != nil {
 		return cpu.Counters{} // the group is gone
 	}
-	return cpu.Counters{Periods: g.Periods, Throttled: g.Throttled, ThrottledTime: g.Wall, Bursts: g.Bursts, BurstTime: g.BurstTime}
+	return cpu.Counters{Periods: g.Periods, Throttled: g.Throttled, ThrottledTime: g.Wall, Bursts: g.Bursts,
+		BurstTime: g.BurstTime}
 }
 
 func (s ownScheduler) Totals() (schedext.Totals, bool) {
@@ -173,7 +176,8 @@ var _ schedext.Loader = (*Schedulers)(nil)
 
 // Throttles converts totals for the agent.
 func Throttles(t probe.Totals) report.Throttles {
-	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
+	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads,
+		Last: t.Used, Peak: t.Peak, Second: t.Second,
 		Usage: t.Sum, Above: t.Above}
 	classes := 0
 	for _, n := range t.Lengths {

@@ -25,7 +25,8 @@ func (r Report) Text(w io.Writer) error {
 		line += ": " + r.Ops
 	}
 	if r.PID != 0 {
-		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), Stall(r.Stall), r.Tries)
+		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339),
+			Stall(r.Stall), r.Tries)
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err

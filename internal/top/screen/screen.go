@@ -23,8 +23,8 @@ type Source interface {
 }
 
 const (
-	// every is how often a snapshot is taken, and patience how long one may take: together less than the 3 s in which the
-	// loss of an agent is shown.
+	// every is how often a snapshot is taken, and patience how long one may take: together less than the 3 s in which
+	// the loss of an agent is shown.
 	// In a cluster both are longer: each snapshot is a port that is forwarded.
 	every    = time.Second
 	patience = 1500 * time.Millisecond

@@ -1,5 +1,5 @@
-// Package sampler is where a recording (internal/trace) of control groups reads: their CPU time, their throttling and their
-// limit, each period of the limit.
+// Package sampler is where a recording (internal/trace) of control groups reads: their CPU time, their throttling and
+// their limit, each period of the limit.
 //
 // Known limits: groups with limits of different periods share no clock, and are refused. A group that no counter of the
 // kernel has is measured by programs in the kernel (internal/diagnose/meter).
@@ -37,10 +37,13 @@ func New(tree *cgroup.Tree, groups []report.Container) (r trace.Recorder, done f
 		case limited && owner == "":
 			r.Period, owner = period, c.Cgroup
 		case limited && r.Period != period:
-			return r, nil, hint.With(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot share a clock",
-				owner, r.Period, c.Cgroup, period), "record them one by one")
+			return r, nil,
+				hint.With(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot "+
+					"share a clock",
+					owner, r.Period, c.Cgroup, period), "record them one by one")
 		}
-		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup), Read: reader(tree, c.Cgroup, tree.Usage)})
+		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup),
+			Read: reader(tree, c.Cgroup, tree.Usage)})
 		if _, err := tree.Usage(c.Cgroup); errors.Is(err, fs.ErrNotExist) {
 			dark = append(dark, c)
 		}
@@ -79,7 +82,8 @@ func limitOf(tree *cgroup.Tree, group string) func() (float64, error) {
 }
 
 // reader reads both counters of a group. usage is where the one of its CPU time is that cpu.stat has not.
-func reader(tree *cgroup.Tree, group string, usage func(string) (time.Duration, error)) func() (used, throttled time.Duration, err error) {
+func reader(tree *cgroup.Tree, group string, usage func(string) (time.Duration, error)) func() (used,
+	throttled time.Duration, err error) {
 	return func() (time.Duration, time.Duration, error) {
 		c, err := tree.Stat(group)
 		if errors.Is(err, fs.ErrNotExist) && group == "/" {
@@ -95,7 +99,8 @@ func reader(tree *cgroup.Tree, group string, usage func(string) (time.Duration, 
 	}
 }
 
-// edgePatience is for how many periods the timer of a group's limit is waited for: it is stopped while the group is idle.
+// edgePatience is for how many periods the timer of a group's limit is waited for:
+// it is stopped while the group is idle.
 const edgePatience = 20
 
 // Edge is an instant at which a period of the group's limit begins, from the kernel. Zero where that is not known, or

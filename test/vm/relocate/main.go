@@ -1,10 +1,12 @@
 // Command relocate says for kernels that cannot be booted here whether the programs would find what they read: it takes
-// files with type information (BTF, or an ELF file with it), and relocates every program of the committed objects against each.
+// files with type information (BTF, or an ELF file with it),
+// and relocates every program of the committed objects against each.
 //
 //	go run ./test/vm/relocate /sys/kernel/btf/vmlinux rhel9.btf
 //
 // A struct that is named with three underscores is a variant: the programs ask whether the kernel has it (CO-RE,
-// tools/lib/bpf/relo_core.c). Any other field must be there, and so must the tracepoint. What the verifier says is not known.
+// tools/lib/bpf/relo_core.c). Any other field must be there, and so must the tracepoint.
+// What the verifier says is not known.
 package main
 
 import (

@@ -10,7 +10,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// TestKernelWithoutAnything: each program lacks its tracepoint and the fields that it needs, and no variant is asked for.
+// TestKernelWithoutAnything: each program lacks its tracepoint and the fields that it needs,
+// and no variant is asked for.
 func TestKernelWithoutAnything(t *testing.T) {
 	kernel := specOf(t, &btf.Int{Name: "int", Size: 4})
 	programs, err := ebpf.LoadCollectionSpec("../../../internal/probe/kernel_bpfel.o")

@@ -55,7 +55,8 @@ func run(file, dir string, check bool) error {
 type table map[string]map[string]string
 
 // own are features of a machine or of its mounts, and not of its kernel.
-var own = []string{"cgroup-version", "writable", "limits-enforced", "limits-within-node", "tasks-visible", "inotify", "nri", "usage", "psi"}
+var own = []string{"cgroup-version", "writable", "limits-enforced", "limits-within-node", "tasks-visible", "inotify",
+	"nri", "usage", "psi"}
 
 // read takes what the doctor said on each machine.
 func read(dir fs.FS) (table, error) {
@@ -125,7 +126,9 @@ func (t table) machines() []string {
 	for machine := range seen {
 		list = append(list, machine)
 	}
-	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(version(a), version(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(list, func(a, b string) int {
+		return cmp.Or(cmp.Compare(version(a), version(b)), cmp.Compare(a, b))
+	})
 	return list
 }
 

@@ -39,7 +39,8 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "| feature | 5.4 v1 | 5.10 v1 | 7.3 v2 |\n|---|---|---|---|\n| burst | no | no | yes |\n| colocation-idle | yes | yes | yes |\n"
+	const want = "| feature | 5.4 v1 | 5.10 v1 | 7.3 v2 |\n|---|---|---|---|\n| burst | no | no | yes |\n| " +
+		"colocation-idle | yes | yes | yes |\n"
 	if !strings.HasSuffix(string(text), want) {
 		t.Errorf("%s\nwant %s", text, want)
 	}

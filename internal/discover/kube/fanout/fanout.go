@@ -24,12 +24,14 @@ const (
 
 // All asks every pod, and returns one answer for each node, in the order of their names. During an update a node has
 // two pods, of which the standby one has no answer.
-func All[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
+func All[T report.Page](ctx context.Context, pods []kube.AgentPod,
+	get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
 	return Each[T](ctx, pods, NodeTimeout, get)
 }
 
 // Each is All with a bound of the caller's.
-func Each[T report.Page](ctx context.Context, pods []kube.AgentPod, patience time.Duration, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
+func Each[T report.Page](ctx context.Context, pods []kube.AgentPod, patience time.Duration,
+	get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
 	answers := make([]report.Answer[T], len(pods))
 	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
@@ -57,7 +59,8 @@ func silence[T report.Page](a report.Answer[T]) int {
 	return 0
 }
 
-func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, patience time.Duration, get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
+func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, patience time.Duration,
+	get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
 	a := report.Answer[T]{Node: pod.Node, Pod: pod.Name}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

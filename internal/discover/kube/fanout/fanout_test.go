@@ -25,7 +25,8 @@ func TestOneNodeKeepsNoneBack(t *testing.T) {
 		if waited := time.Since(begun); waited != NodeTimeout {
 			t.Errorf("waited %v, want %v", waited, NodeTimeout)
 		}
-		if len(answers) != 2 || answers[0].Answer != nil || answers[0].Error != "no answer in time" || answers[1].Answer == nil {
+		if len(answers) != 2 || answers[0].Answer != nil || answers[0].Error != "no answer in time" ||
+			answers[1].Answer == nil {
 			t.Errorf("%+v", answers)
 		}
 	})

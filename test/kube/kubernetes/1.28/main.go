@@ -1,5 +1,5 @@
-// Command kubernetes is kube-apiserver, kubelet, kubectl, etcd, kube-scheduler and kube-controller-manager in one binary,
-// picked by the name it is called by. One link step instead of six keeps the build at a few minutes.
+// Command kubernetes is kube-apiserver, kubelet, kubectl, etcd, kube-scheduler and kube-controller-manager in one
+// binary, picked by the name it is called by. One link step instead of six keeps the build at a few minutes.
 package main
 
 import (
@@ -38,7 +38,9 @@ func main() {
 	case name == "etcd":
 		etcdmain.Main(os.Args)
 	default:
-		fmt.Fprintf(os.Stderr, "%s: hint: link this to kube-apiserver, kubelet, kubectl, etcd, kube-scheduler or kube-controller-manager\n", name)
+		fmt.Fprintf(os.Stderr,
+			"%s: hint: link this to kube-apiserver, kubelet, kubectl, etcd, kube-scheduler or "+
+				"kube-controller-manager\n", name)
 		os.Exit(2)
 	}
 }
