@@ -7,7 +7,11 @@ import (
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/config/follow"
+	"plimsoll/internal/exclusive"
 	"plimsoll/internal/hint"
+	"plimsoll/internal/host"
+	"plimsoll/internal/kubelet"
+	"plimsoll/internal/sysfs"
 )
 
 // source is the source of the configuration: a file, or flags.
@@ -52,4 +56,11 @@ func (s source) loadAgain() (*config.File, error) {
 		return nil, fmt.Errorf("read the configuration: %s is not a regular file", s.file)
 	}
 	return s.load()
+}
+
+// reserving are the facts about this machine that the agent needs to give containers exclusive CPUs.
+func reserving(file *config.File) exclusive.Options {
+	k, h := kubelet.OfHost(), sysfs.NewHost("/")
+	return exclusive.Options{Topology: (&host.Layout{Host: h}).Topology, Owner: k.Owner, Kept: k.Reserved,
+		Isolated: h.Isolated(), Rules: file.Reserve()}
 }

@@ -89,6 +89,22 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestShortRule: one short file is found, and those with a reason are not.
+func TestShortRule(t *testing.T) {
+	p := pkg{dir: "internal/x"}
+	for _, name := range []string{"a.go", "b.go", "b_test.go", "c_test.go", "doc.go", "d_kernel_test.go",
+		"export_test.go"} {
+		s := parse(t, "internal/x/"+name, "package x\n")
+		s.test = strings.HasSuffix(name, "_test.go")
+		p.files = append(p.files, s)
+	}
+	want := []string{"internal/x/a.go: 1 lines: it belongs into another file",
+		"internal/x/c_test.go: 1 lines: it belongs into another file"}
+	if diff := cmp.Diff(want, short(p)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // TestLabRule: the experiments may import each other.
 func TestLabRule(t *testing.T) {
 	for path, want := range map[string][]string{

@@ -17,6 +17,7 @@ const (
 	maxFunction = 70
 	maxFile     = 400
 	maxLine     = 120 // columns
+	minFile     = 40  // lines, unless there is a reason: see short
 )
 
 func TestLength(t *testing.T) {
@@ -67,6 +68,44 @@ func rawLines(s source) map[int]bool {
 		return true
 	})
 	return lines
+}
+
+// TestShortFiles: what is short has a reason to be a file of its own.
+func TestShortFiles(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, complaint := range short(p) {
+			t.Error(complaint)
+		}
+	}
+}
+
+// short lists the short files that belong into another one. A file may be short that documents its package, is the only
+// one of its kind in it, is tested in a file of the same name or tests one, or stands apart for the go command: by a
+// build constraint, or as a list of kernel tests.
+func short(p pkg) []string {
+	kind := map[bool][]string{} // by whether they are tests
+	for _, s := range p.files {
+		if !strings.Contains(s.text, "DO NOT EDIT") {
+			kind[s.test] = append(kind[s.test], filepath.Base(s.path))
+		}
+	}
+	var bad []string
+	for _, s := range p.files {
+		base := filepath.Base(s.path)
+		stem := strings.TrimSuffix(strings.TrimSuffix(base, ".go"), "_test")
+		partner := stem + "_test.go"
+		if s.test {
+			partner = stem + ".go"
+		}
+		lines := strings.Count(s.text, "\n")
+		reason := base == "doc.go" || stem == "export" || strings.HasSuffix(stem, "_kernel") ||
+			len(kind[s.test]) == 1 ||
+			slices.Contains(kind[!s.test], partner) || strings.Contains(s.text, "//go:build ")
+		if lines < minFile && !reason {
+			bad = append(bad, fmt.Sprintf("%s: %d lines: it belongs into another file", s.path, lines))
+		}
+	}
+	return bad
 }
 
 // longC lists the programs in C that are longer than a file may be, and how long they may be: each only ever shrinks.

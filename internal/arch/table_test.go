@@ -134,7 +134,7 @@ func rules() map[string]rule {
 			"risk", "schedext")},
 		"internal/node": {imports: and(values, "apply", "cgroup", "config", "discover/cgroupfs", "hint",
 			"journal", "journal/leftover", "lock", "sysfs", "task", "web")},
-		"internal/usage":                {imports: []string{"hint"}},
+		"internal/usage":        {imports: []string{"hint"}},
 		"internal/services":     {},
 		"internal/cluster":      {imports: and(values, "agent", "config", "discover/kube", "report")},
 		"internal/agent/dryrun": {imports: and(values, "agent", "journal")},

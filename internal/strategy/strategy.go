@@ -5,6 +5,8 @@ package strategy
 import (
 	"fmt"
 	"strings"
+
+	"plimsoll/internal/cpu"
 )
 
 // Policy chooses the mechanisms.
@@ -172,3 +174,57 @@ func names() string {
 	}
 	return strings.Join(list, ", ")
 }
+
+// Node is the whole answer for a node: the strategy that its containers start from, and what applies to the node only.
+type Node struct {
+	Strategy
+	// Colocation is what online and offline classes get.
+	Colocation Colocation
+	// Extra is how many CPUs above limits are handed out at most.
+	Extra ExtraCores
+}
+
+// DefaultNode is the node where nothing is configured.
+func DefaultNode() Node { return Node{Strategy: Default()} }
+
+// NodePatch is a Node with holes. Extra is not in it: its bounds have holes themselves (ExtraCores.Over).
+type NodePatch struct {
+	Patch
+	Colocation ColocationPatch
+}
+
+// Over lays the patch over n, field by field.
+func (p NodePatch) Over(n Node) Node {
+	n.Strategy = p.Patch.Over(n.Strategy)
+	n.Colocation = p.Colocation.Over(n.Colocation)
+	return n
+}
+
+// ReservePolicy chooses how CPUs are made exclusive.
+type ReservePolicy string
+
+// The policies.
+const (
+	ReserveNone   ReservePolicy = "none"   // nobody has exclusive CPUs; put back what was changed
+	ReserveCPUSet ReservePolicy = "cpuset" // cpuset.cpus of those who have, and of everybody else
+	ReserveAuto   ReservePolicy = "auto"   // a cpuset partition where the kernel has them, else as cpuset
+)
+
+// ReservePolicies lists the valid policies.
+func ReservePolicies() []string {
+	return []string{string(ReserveNone), string(ReserveCPUSet), string(ReserveAuto)}
+}
+
+// Reserve is how the CPUs of a node are shared out to those who ask for exclusive CPUs.
+type Reserve struct {
+	Policy    ReservePolicy
+	MinShared float64 // CPUs that stay shared at least
+	CPUs      cpu.Set // never given away: the system's, the kubelet's
+	Shield    bool    // keep the tasks of the cpuset root off them (v1)
+	// every container with a request or limit asks for exclusive CPUs, unless its class or its own word says otherwise
+	All    bool
+	Strict bool // with All: its own CPUs and no others
+}
+
+// DefaultReserve is what holds where nothing is configured.
+func DefaultReserve() Reserve { return Reserve{Policy: ReserveNone, MinShared: 1} }

@@ -6,7 +6,9 @@ package task
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -37,4 +39,27 @@ func wrap(what string, tid int, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s of task %d: %w", what, tid, err)
+}
+
+// RunsOn says whether a task may run on each of these CPUs.
+func (*Kernel) RunsOn(tid int, cpus []int) (bool, error) {
+	var mask unix.CPUSet
+	if err := unix.SchedGetaffinity(tid, &mask); err != nil {
+		return false, wrap("CPUs", tid, err)
+	}
+	for _, n := range cpus {
+		if !mask.IsSet(n) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Name is what a task calls itself; "" where it has ended.
+func (*Kernel) Name(tid int) string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", tid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
 }

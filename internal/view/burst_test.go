@@ -1,6 +1,8 @@
 package view
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +53,19 @@ func TestBurstOfEachPeriod(t *testing.T) {
 	b.Note(status(6*time.Second), nil)
 	if len(b.groups) != 0 {
 		t.Errorf("what is gone is kept: %+v", b.groups)
+	}
+}
+
+// TestCausesAreDocumented: docs/REFERENCE.md has each cause.
+func TestCausesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/REFERENCE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cause := range []Cause{OwnLimit, PodLimit, AtCap, LoadLine, ExtraCores, Budget, Guard, Refused, Paused, Held,
+		PolicyNone, RefillsOff} {
+		if !strings.Contains(string(text), "`"+string(cause)+"`") {
+			t.Errorf("docs/REFERENCE.md does not name the cause %s", cause)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
@@ -71,3 +72,26 @@ func (s *Scanner) say(msg string, err error, hint string) {
 
 // blind says whether some groups are not watched.
 func (s *Scanner) blind() bool { return s.watcher == nil || s.full }
+
+// idle is for how long there is nothing to do, if no event comes. A node on which nothing happens is not to wake up
+// each second for it.
+func (s *Scanner) idle(last time.Time) time.Duration {
+	wait := s.walkIn()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) > 0 {
+		wait = min(wait, last.Add(lookupEvery).Sub(s.opt.Now()))
+	}
+	return wait
+}
+
+// walkIn is the time until the next walk of the whole tree.
+func (s *Scanner) walkIn() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	every := s.opt.Every
+	if s.blind() {
+		every = min(every, blindEvery)
+	}
+	return s.walked.Add(every).Sub(s.opt.Now())
+}

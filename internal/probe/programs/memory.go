@@ -1,6 +1,9 @@
 package programs
 
-import "github.com/cilium/ebpf"
+import (
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+)
 
 // Memory is what the maps of a collection take in the kernel, in bytes, on a machine with so many possible CPUs, and
 // by map. Of hash tables that are not allocated beforehand (BPF_F_NO_PREALLOC) it is that of so many entries.
@@ -48,4 +51,24 @@ func buckets(most int64) int64 {
 		n *= 2
 	}
 	return n * bucket
+}
+
+// Has says whether a struct of the running kernel has a field. Without type information there is none, and no program
+// either.
+func Has(types *btf.Cache, name, field string) bool {
+	var s *btf.Struct
+	kernel, err := types.Kernel()
+	return err == nil && kernel.TypeByName(name, &s) == nil && member(s, field)
+}
+
+func member(s *btf.Struct, field string) bool {
+	for _, m := range s.Members {
+		if m.Name == field {
+			return true
+		}
+		if inner, ok := m.Type.(*btf.Struct); ok && m.Name == "" && member(inner, field) {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,8 @@ package runq
 import (
 	"testing"
 	"time"
+
+	"plimsoll/internal/probe/programs"
 )
 
 // A turn that lasts since 100: the sibling had run 40 of class 1 and 30 of class 2 when it began.
@@ -38,5 +40,23 @@ func TestLasting(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// The maps on a machine of 512 CPUs. Those of package probe come to 8 MiB at most beside them, 32 MiB together.
+func TestMemoryOnManyCPUs(t *testing.T) {
+	const cpus, most = 512, 24 << 20
+	spec, err := loadKernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Probe{}
+	if err := p.fit(spec, Options{Tasks: defaultTasks}, cpus); err != nil {
+		t.Fatal(err)
+	}
+	got, by := programs.Memory(spec, cpus, defaultGroups)
+	t.Logf("%.1f MiB: %v", float64(got)/(1<<20), by)
+	if got > most {
+		t.Errorf("%d bytes, want %d at most", got, most)
 	}
 }
