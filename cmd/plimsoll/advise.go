@@ -82,8 +82,8 @@ which all files together are one recording of all containers.`,
 }
 
 // demand is what was recorded, or is now.
-func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*capacity.Recordings,
-	error) {
+func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals,
+	args []string) (*capacity.Recordings, error) {
 	if !f.live {
 		if len(args) == 0 {
 			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --for 1h, or --live")

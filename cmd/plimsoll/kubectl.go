@@ -65,8 +65,8 @@ too: they have the agents work.`,
 			if policy != "" {
 				command = append(command, "--policy", policy)
 			}
-			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte,
-				error) {
+			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster,
+				a kube.AgentPod) ([]byte, error) {
 				return c.Exec(ctx, a, command...)
 			})
 		},

@@ -137,8 +137,8 @@ func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, 
 }
 
 // replay reads the record and runs it.
-func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup) (report.Replay, replay.Result,
-	error) {
+func (f *replayFlags) replay(cmd *cobra.Command, dir, who string,
+	o replay.Setup) (report.Replay, replay.Result, error) {
 	fail := func(err error) (report.Replay, replay.Result, error) { return report.Replay{}, replay.Result{}, err }
 	if o.Limit > 0 && who == "" {
 		return fail(withHint(misusef("--limit needs a CONTAINER"), "one limit for all containers is hardly meant"))

@@ -62,8 +62,8 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 }
 
 // restore asks the agent, or restores by itself where none runs. held says that the agent writes nothing from now on.
-func restore(ctx context.Context, g *globals, toSpec bool, notes io.Writer) (results []plan.Result, held bool,
-	err error) {
+func restore(ctx context.Context, g *globals, toSpec bool,
+	notes io.Writer) (results []plan.Result, held bool, err error) {
 	if err := g.answers(ctx); err != nil {
 		return nil, false, withHint(err, "if it hangs for good, end it with `kill -9` and call this again")
 	}

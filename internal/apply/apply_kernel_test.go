@@ -276,8 +276,8 @@ func victim() error {
 }
 
 // randomChange raises or lowers, or puts back; the kernel refuses some of what comes out.
-func randomChange(tree *cgroup.Tree, j *journal.Journal, rnd *rand.Rand, group string, knob plan.Knob) (plan.Change,
-	error) {
+func randomChange(tree *cgroup.Tree, j *journal.Journal, rnd *rand.Rand, group string,
+	knob plan.Knob) (plan.Change, error) {
 	inode, err := tree.Inode(group)
 	if err != nil {
 		return plan.Change{}, err

@@ -143,8 +143,8 @@ func (p *prober) refill() (State, string) {
 }
 
 // rewritten holds the readings before and after a write to the scratch group while it is throttled.
-func (p *prober) rewritten(spinner Spinner, rewrite func(string, time.Duration) error) (before, after effect,
-	err error) {
+func (p *prober) rewritten(spinner Spinner,
+	rewrite func(string, time.Duration) error) (before, after effect, err error) {
 	if before, err = p.seen(spinner); err != nil {
 		return before, after, err
 	}

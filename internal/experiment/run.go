@@ -39,8 +39,8 @@ type run struct {
 }
 
 // Run measures all modes and cleans up, however it ends. Progress goes to say.
-func Run(ctx context.Context, c Config, server Server, say func(format string, args ...any)) (result *Result,
-	err error) {
+func Run(ctx context.Context, c Config, server Server, say func(format string,
+	args ...any)) (result *Result, err error) {
 	if err := c.Check(runtime.NumCPU()); err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ const readyEvery = 50 * time.Millisecond
 
 // StandBy takes the lock, or waits for the end of the agent that has it. passed says that the writes of that agent are
 // left to this one. It waits for the handover only when ready: an agent that knows no pods yet would restore them.
-func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() error, log *slog.Logger) (passed bool,
-	err error) {
+func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() error,
+	log *slog.Logger) (passed bool, err error) {
 	if err := n.TakeLock(); !AnotherRuns(err) {
 		return false, err
 	}

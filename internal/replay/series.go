@@ -44,8 +44,8 @@ func (s *Series) at(end time.Time) int {
 
 // FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded,
 // in Unix ms.
-func FromRecord(rows []flight.Minute, covered []int64, from, to time.Time) (list []*Series, warnings []string,
-	err error) {
+func FromRecord(rows []flight.Minute, covered []int64, from,
+	to time.Time) (list []*Series, warnings []string, err error) {
 	groups := map[string][]*flight.Minute{}
 	for i := range rows {
 		m := &rows[i]

@@ -39,8 +39,8 @@ func explainFlag(err error) (advice string, what error) {
 	name, value := "--"+bad.GetFlag().Name, bad.GetValue()
 	switch bad.GetFlag().Value.Type() {
 	case "duration":
-		return "a number with its unit, such as 500ms, 30s, 10m or 1h30m", fmt.Errorf("%s %q is not a time", name,
-			value)
+		return "a number with its unit, such as 500ms, 30s, 10m or 1h30m",
+			fmt.Errorf("%s %q is not a time", name, value)
 	case "int", "int64":
 		return "", fmt.Errorf("%s %q is not a whole number", name, value)
 	case "uint64":

@@ -44,8 +44,8 @@ func (c *collected) sorted() []time.Duration {
 
 // load puts the load on a server, and returns how long each request took, sorted. Begin is called once each connection
 // has had an answer: handshakes and first requests are not measured.
-func (t target) load(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration,
-	error) {
+func (t target) load(ctx context.Context, seed uint64, length time.Duration,
+	begin func() error) ([]time.Duration, error) {
 	if t.several {
 		return t.loadBeside(ctx, seed, length, begin)
 	}

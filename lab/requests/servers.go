@@ -241,8 +241,8 @@ func getValue(c io.Writer, in *bufio.Reader) error {
 }
 
 // loadBeside asks by HTTP/2, so that requests share one connection.
-func (t target) loadBeside(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration,
-	error) {
+func (t target) loadBeside(ctx context.Context, seed uint64, length time.Duration,
+	begin func() error) ([]time.Duration, error) {
 	transport := &http.Transport{Protocols: &http.Protocols{}}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()

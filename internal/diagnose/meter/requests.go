@@ -170,8 +170,8 @@ func windowOf(c requests.Counts, window time.Duration) report.RequestWindow {
 	if r.Withheld {
 		return r
 	}
-	r.Time, r.Response, r.FirstByte, r.Upload = c.Time, quantiles(&c.Response), quantiles(&c.FirstByte), quantiles(
-		&c.Upload)
+	r.Time = c.Time
+	r.Response, r.FirstByte, r.Upload = quantiles(&c.Response), quantiles(&c.FirstByte), quantiles(&c.Upload)
 	if r.ThrottledKnown = c.ThrottledKnown(); r.ThrottledKnown {
 		r.Throttled, r.Unthrottled = c.Throttled, quantiles(&c.Rest)
 	}

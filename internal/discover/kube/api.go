@@ -98,8 +98,8 @@ func (c client) List(ctx context.Context, r Resource, namespace string, o metav1
 	return list, err
 }
 
-func (c client) Watch(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) (watch.Interface,
-	error) {
+func (c client) Watch(ctx context.Context, r Resource, namespace string,
+	o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	return c.Get().Namespace(namespace).Resource(string(r)).VersionedParams(&o, c.options).Watch(ctx)
 }

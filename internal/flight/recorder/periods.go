@@ -195,8 +195,8 @@ func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uin
 	}
 	p.flown = append(p.flown, flight.Period{Cgroup: path, End: end.UnixMilli(), Used: one.Used.Microseconds(),
 		Quota:     one.Quota.Microseconds(),
-		Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles), Refills: int32(refills), Count: int32(
-			one.Count)})
+		Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles), Refills: int32(refills),
+		Count: int32(one.Count)})
 }
 
 // path is that of a group; "" where it is not known.

@@ -9,8 +9,8 @@ import (
 // overlap reads a group's row of a CPU whose core has another thread, and how long the CPU's current turn has had
 // another group beside it so far: the programs add that when the turn ends, which may take seconds. It is not whole
 // where a thread of the core was switched meanwhile.
-func (p *Probe) overlap(row int, slot Slot, now time.Duration) (c kernelCell, beside [Classes]time.Duration, whole bool,
-	err error) {
+func (p *Probe) overlap(row int, slot Slot,
+	now time.Duration) (c kernelCell, beside [Classes]time.Duration, whole bool, err error) {
 	other := int(p.siblings[row]) - 1
 	ours, err1 := p.side(row)
 	theirs, err2 := p.side(other)
