@@ -50,10 +50,6 @@ var build = sync.OnceValues(func() (string, error) {
 var built struct{ dir string }
 
 func TestMain(m *testing.M) {
-	if calledAsProgram() {
-		main()
-		os.Exit(0)
-	}
 	if program := os.Getenv(baselineVar); program != "" {
 		fmt.Fprintln(os.Stderr, becomeBaseline(program))
 		os.Exit(1)
@@ -71,6 +67,10 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(confinedVar); text != "" {
 		fmt.Fprintln(os.Stderr, becomeConfined(text))
 		os.Exit(1)
+	}
+	if calledAsProgram() {
+		main()
+		os.Exit(0)
 	}
 	code := m.Run()
 	if built.dir != "" {
