@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -335,10 +336,8 @@ func TestKernelProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, group := range groups {
-		if strings.HasPrefix(group, "/plimsoll-probe-") {
-			t.Errorf("%s stays behind", group)
-		}
+	if ours := fmt.Sprintf("/plimsoll-probe-%d", os.Getpid()); slices.Contains(groups, ours) { // agents beside have theirs
+		t.Errorf("%s stays behind", ours)
 	}
 }
 
