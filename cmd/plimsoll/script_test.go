@@ -61,6 +61,6 @@ func exits(ts *testscript.TestScript, negated bool, args []string) {
 	}
 }
 
-// calledAsProgram says whether a script has called the test binary by a name of the program. Kernel tests do so, too, to
-// become something else first, which TestMain knows by their environment.
+// calledAsProgram says whether a script has called the test binary by a name of the program. Kernel tests do so, too,
+// to become something else first, which TestMain knows by their environment.
 func calledAsProgram() bool { return slices.Contains(programs(), filepath.Base(os.Args[0])) }
