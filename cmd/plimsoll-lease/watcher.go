@@ -41,6 +41,10 @@ func (g *watcher) look() {
 		return
 	}
 	g.memory = g.memory.Look(lease.Clock(), beat, holderOf(holder))
+	if late := g.memory.Late(); late > 0 {
+		g.log.Warn("the machine stood still, or was too busy to let this process look: limits may be put back later",
+			"without_a_look", late.Round(time.Millisecond))
+	}
 	if !g.memory.Silent() {
 		g.said = ""
 		return

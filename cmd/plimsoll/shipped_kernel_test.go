@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/logbook"
@@ -102,6 +103,16 @@ type shipped struct {
 	confined      *confinement
 }
 
+// volatile is a folder in memory, as /run is: where a disk is busy, to open a file may take seconds.
+func volatile() string {
+	const folder = "/dev/shm"
+	var s unix.Statfs_t
+	if unix.Statfs(folder, &s) == nil && s.Type == unix.TMPFS_MAGIC {
+		return folder
+	}
+	return ""
+}
+
 func newShipped(t *testing.T) *shipped {
 	t.Helper()
 	cgrouptest.New(t) // skips, or fails, where there are no groups
@@ -109,7 +120,7 @@ func newShipped(t *testing.T) *shipped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "pl") // t.TempDir is too long for a socket's path
+	dir, err := os.MkdirTemp(volatile(), "pl") // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,7 @@ type Memory struct {
 	After   time.Duration // 0: as the constant
 	begun   bool
 	looked  time.Duration // the last look
+	late    time.Duration // since the look before it, where that is a gap
 	awake   time.Duration // since when the looks have no gap
 	beat    Beat
 	holder  Holder
@@ -107,7 +108,11 @@ func (m Memory) Look(now time.Duration, beat Beat, holder Holder) Memory {
 	if beat == (Beat{}) { // its file has gone, which makes the last one no older
 		beat = m.beat
 	}
-	gap := !m.begun || now-m.looked > m.grace()
+	m.late = 0
+	if m.begun && now-m.looked > m.grace() {
+		m.late = now - m.looked
+	}
+	gap := !m.begun || m.late > 0
 	if gap {
 		m.awake = now
 	}
@@ -120,6 +125,10 @@ func (m Memory) Look(now time.Duration, beat Beat, holder Holder) Memory {
 	m.begun, m.looked, m.beat, m.holder = true, now, beat, holder
 	return m
 }
+
+// Late is how long there was no look before the last one, where that was so long that nobody is judged for a while; 0:
+// it was in time.
+func (m Memory) Late() time.Duration { return m.late }
 
 // Silent says whether the lease has run out at the last look: whether it matters what the journal has.
 func (m Memory) Silent() bool {

@@ -33,6 +33,17 @@ func beating(from, to time.Duration, by uint64) []seen {
 	return list
 }
 
+// TestLate: a look that comes late says so, once.
+func TestLate(t *testing.T) {
+	const s = time.Second
+	var m Memory
+	for _, look := range []struct{ at, late time.Duration }{{0, 0}, {s, 0}, {4 * s, 0}, {8 * s, 4 * s}, {9 * s, 0}} {
+		if m = m.Look(look.at, Beat{}, Holder{}); m.Late() != look.late {
+			t.Errorf("at %v: late by %v, want %v", look.at, m.Late(), look.late)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	const s = time.Second
 	after := func(first []seen, more ...[]seen) []seen {
