@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -40,7 +41,8 @@ func spinCommand() *cobra.Command {
 			if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
 				return fmt.Errorf("limit the CPU time: %w", err)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "ready")
+			runtime.LockOSThread()
+			fmt.Fprintln(cmd.OutOrStdout(), unix.Gettid())
 			if _, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n'); err != nil {
 				return fmt.Errorf("wait for the request: %w", err)
 			}

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -165,15 +165,16 @@ func onlineCPUs(host Host) (int, error) {
 	return len(set), err
 }
 
-// process is a Spinner: a program that writes a line when it is ready, waits for one, and then loops until it has used
-// a second of CPU. It ends with the thread that made it.
+// process is a Spinner: a program that writes the ID of the thread that will spin, waits for a line, and then loops
+// until it has used a second of CPU. It ends with the thread that made it.
 type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	thread int
 }
 
 func spinShell() (Spinner, error) {
-	return Spin("/bin/sh", "-c", "ulimit -t 1; echo ready; read go && while :; do :; done")
+	return Spin("/bin/sh", "-c", "ulimit -t 1; echo $$; read go && while :; do :; done")
 }
 
 // Spin starts a program that can be a Spinner.
@@ -191,10 +192,14 @@ func Spin(program string, args ...string) (Spinner, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd, stdin}
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+	p := &process{cmd: cmd, stdin: stdin}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err == nil {
+		p.thread, err = strconv.Atoi(strings.TrimSpace(line))
+	}
+	if err != nil {
 		p.Stop()
-		return nil, fmt.Errorf("%s is not ready: %w", program, err)
+		return nil, fmt.Errorf("%s does not say which thread spins: %w", program, err)
 	}
 	return p, nil
 }
@@ -203,22 +208,15 @@ func (p *process) PID() int { return p.cmd.Process.Pid }
 
 func (p *process) Go() { _, _ = io.WriteString(p.stdin, "go\n") }
 
-// Runtime reads the time on CPU of all threads (fs/proc/base.c, proc_pid_schedstat).
-func (p *process) Runtime() (sum time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID()))
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return 0, err
-		}
-		first, _, _ := strings.Cut(string(data), " ")
-		ran, err := parseNanos(first)
-		if err != nil {
-			return 0, err
-		}
-		sum += ran
+// Runtime reads the time on CPU of the thread that spins (fs/proc/base.c, proc_pid_schedstat). Others do not count: the
+// monitor of Go's runtime wakes every 10 ms, and runs on another CPU as long as that has runtime left.
+func (p *process) Runtime() (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", p.PID(), p.thread))
+	if err != nil {
+		return 0, err
 	}
-	return sum, err
+	ran, _, _ := strings.Cut(string(data), " ")
+	return parseNanos(ran)
 }
 
 func (p *process) Stop() {
