@@ -51,7 +51,7 @@ func complete(cmd *cobra.Command, g *globals) {
 		"replay":     {loadline.Offsets.String(), loadline.Blocks.String(), loadline.IID.String()},
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
-			// the flag is there
+			// It fails only where there is no such flag.
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}

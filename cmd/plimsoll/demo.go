@@ -108,7 +108,7 @@ func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) erro
 	if err := c.Check(runtime.NumCPU()); err != nil {
 		return fmt.Errorf("demo: %w", experiment.Advise(err))
 	}
-	// else the agent of the demo fails, once the service is up
+	// The agent of the demo would fail, once the service is up.
 	if locked := g.Holder(); locked != nil && experiment.NeedsAgent(c.Modes) {
 		return fmt.Errorf("demo: it runs an agent of its own: %w", locked)
 	}

@@ -218,7 +218,7 @@ func (f *runFlags) resolveRead(g *globals) error {
 			return withHint(misusef("--read-group: %v", err),
 				"`getent group` lists the groups; a number need not be listed")
 		}
-		// plimsoll serve runs in the group
+		// It is the group that plimsoll serve runs in.
 		if f.read.Group, err = strconv.Atoi(found.Gid); err == nil && f.read.Group == 0 {
 			err = withHint(misusef("--read-group: %s is root's group", f.readGroup),
 				"name a group of its own, whose members may read")

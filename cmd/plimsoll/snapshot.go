@@ -127,7 +127,7 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 	if data, err := io.ReadAll(io.LimitReader(res.Body, 64<<10)); err != nil || json.Unmarshal(data, e) != nil ||
 		e.Msg == "" {
 		err := fmt.Errorf("ask for a snapshot: %s answered %s", f.url, res.Status)
-		// as Go's servers answer to who speaks no TLS
+		// So do Go's servers answer to who speaks no TLS.
 		if res.StatusCode == http.StatusBadRequest && strings.HasPrefix(f.url, "http:") {
 			err = withHint(err,
 				"it may serve TLS: --url https://..., or the address for this machine alone, in the chart's pod "+

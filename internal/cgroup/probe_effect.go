@@ -123,7 +123,7 @@ func (p *prober) refill() (State, string) {
 		}
 	}
 	var before, after effect
-	// the next period ends a second after the one that ended meanwhile
+	// The next period ends a second after the one that ended meanwhile.
 	for _, least := range []time.Duration{probeQuota / 2, 0} {
 		if err := untilStill(spinner, least); err != nil {
 			return Unknown, err.Error()

@@ -45,7 +45,7 @@ func (o *Offline) start() error {
 			return err
 		}
 		c, err := Launch(Spin(), func(pid int) error {
-			// below 6.2 a cpuset forgets what it was tied to
+			// In this order: below 6.2 a cpuset forgets what it was tied to.
 			return errors.Join(o.groups.Enter(group, pid), Bind(pid, id))
 		})
 		if err != nil {

@@ -7,8 +7,9 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestWhyNoPeriods: who asks for periods is told why the kernel records none, the missing part before the whole.
-func TestWhyNoPeriods(t *testing.T) {
+// TestThrottlesWhyNoPeriods: who asks for periods is told why the kernel records none, the missing part before the
+// whole.
+func TestThrottlesWhyNoPeriods(t *testing.T) {
 	for want, s := range map[string]Throttles{
 		"--poll was given": {Why: "--poll was given"},
 		"no such field":    {Why: "x", Missing: []report.MissingPart{{Part: probe.PartPeriods, Why: "no such field"}}},

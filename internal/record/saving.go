@@ -9,7 +9,7 @@ type saving struct{ from, until time.Time }
 // begin counts the time from a refill to the end of the period, and returns what was saved before.
 func (s *saving) begin(refill, until time.Time) time.Duration {
 	saved := s.by(refill)
-	// the refill is reported late, and the time since then is counted already
+	// The refill is reported late, and the time since then is counted already.
 	if s.from.After(refill) && s.from.Before(until) {
 		refill = s.from
 	}

@@ -161,7 +161,7 @@ func (s *Series) add(m *flight.Minute) {
 		}
 		p.Unknown = false
 	}
-	// a late timer reports the time of several periods at the last
+	// A late timer reports the time of several periods at the last.
 	for at := min(first+len(m.Used), len(s.Places)) - 1; at > max(first, 0); at-- {
 		if over := s.Places[at].Lost - s.Period; over > 0 {
 			s.Places[at].Lost -= over

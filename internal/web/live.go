@@ -174,7 +174,7 @@ func (l *liveReader) quiet(s *scene) []byte {
 	case s.lost != "":
 		return event("agent", agentState{Why: s.lost, Since: &s.since})
 	}
-	// a comment would do, but pages do not see it: EventSource drops comments
+	// A comment would do, but pages do not see it: EventSource drops comments.
 	return event("agent", agentState{OK: true})
 }
 

@@ -130,7 +130,7 @@ func (b *bench) run(ctx context.Context, c condition) (r row, err error) {
 	}
 	defer func() {
 		err = errors.Join(err, c.end())
-		// it had to be killed: what the condition came to is known all the same
+		// Where it had to be killed, what the condition came to is known all the same.
 		if stopped := a.Stop(); stopped != nil {
 			r.Fault = stopped.Error()
 		}
