@@ -27,8 +27,8 @@ type Group struct {
 	Ready   bool          // it contains a task: its owner has set it up
 	Idle    bool          // cpu.idle of it or of a group above is set
 	Starts  bool          // it is in its start
+	Looked  bool          // Reading is of this turn
 	Reading sample.Reading
-	Looked  bool      // Reading is of this turn
 	Quiet   time.Time // it has used no CPU from the previous reading until then; zero: not known
 	Due     time.Time // when it is read again
 	Since   time.Time // when it was first seen
@@ -43,8 +43,8 @@ type Group struct {
 	top       *Group       // its pod, if that is idle or was at the last reading
 	idleUntil time.Time    // of a pod: until when it may be skipped as idle
 	skipped   int64        // of a pod: the last turn in which it was skipped
-	open      bool         // its files are kept open
 	born      time.Time    // when its first task was seen; zero: it has had none yet
+	open      bool         // its files are kept open
 	old       bool         // it existed before the agent started
 }
 

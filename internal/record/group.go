@@ -19,13 +19,13 @@ type Group struct {
 	*observe.Group
 	QuotaOurs  bool // the file held a value of ours at the last reading
 	BurstOurs  bool
+	tooLow     bool
 	limit      time.Duration
 	period     time.Duration
 	quota      report.Knob
 	burst      report.Knob
 	budgetLeft *time.Duration
 	why        string
-	tooLow     bool
 	refillsOff *time.Time
 	totals     report.Totals
 	saving     saving
