@@ -180,6 +180,5 @@ func (f *adviseFlags) complete(d *capacity.Recordings) (err error) {
 // question is what the model is asked.
 func (f *adviseFlags) question() capacity.Question {
 	return capacity.Question{Containers: f.cgroups, Limit: f.limit, Target: float64(f.target),
-		Throttled: float64(f.throttled),
-		MostBurst: float64(f.mostBurst), Seed: f.seed, Periods: f.periods}
+		Throttled: float64(f.throttled), MostBurst: float64(f.mostBurst), Seed: f.seed, Periods: f.periods}
 }

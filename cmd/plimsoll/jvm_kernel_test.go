@@ -80,8 +80,7 @@ func TestJVMStart(t *testing.T) {
 	}
 	defer p.Close()
 	s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n  - {cgroup: %q, "+
-		"policy: auto, startupBurstPercent: 1000}\n",
-		base.Path+"/auto-*"))
+		"policy: auto, startupBurstPercent: 1000}\n", base.Path+"/auto-*"))
 	s.start()
 	if e := s.status().Events; !e.Subscribed {
 		t.Fatalf("no throttle events: %s", e.Why)
@@ -91,8 +90,7 @@ func TestJVMStart(t *testing.T) {
 		none = append(none, startJVM(t, p, base, fmt.Sprint("none-", i)))
 		auto = append(auto, startJVM(t, p, base, fmt.Sprint("auto-", i)))
 		t.Logf("ready after %v without, %v with; throttled for %v and %v", none[i].ready.Round(ms),
-			auto[i].ready.Round(ms),
-			none[i].still.Round(ms), auto[i].still.Round(ms))
+			auto[i].ready.Round(ms), none[i].still.Round(ms), auto[i].still.Round(ms))
 		if auto[i].saw != none[i].saw {
 			t.Errorf("beside the agent it saw\n%s\nwithout it\n%s", auto[i].saw, none[i].saw)
 		}

@@ -42,10 +42,9 @@ func (f *kubeFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"),
 		"with --kube: the node's name; NODE_NAME, or else the host's name")
 	f.nri.register(flags)
-	flags.StringSliceVar(&f.configMaps, "kube-configmaps", nil,
-		"with --kube: the ConfigMaps to read, as NAMESPACE/NAME; of each key, the first that has it counts; "+
-			"without: kube-system/ack-slo-config, and before it in a pod slo-controller-config of the pod's "+
-			"own namespace")
+	flags.StringSliceVar(&f.configMaps, "kube-configmaps", nil, "with --kube: the ConfigMaps to read, as "+
+		"NAMESPACE/NAME; of each key, the first that has it counts; without: kube-system/ack-slo-config, and before "+
+		"it in a pod slo-controller-config of the pod's own namespace")
 }
 
 // names reads the names of the ConfigMaps.

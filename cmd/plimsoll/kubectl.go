@@ -71,9 +71,8 @@ too: they have the agents work.`,
 			})
 		},
 	}
-	plan.Flags().StringVar(&policy, "policy", "",
-		"the policy to try for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without "+
-			"it, what is configured")
+	plan.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, "+
+		"cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
 	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	root.AddCommand(
 		&cobra.Command{Use: "status [NAME]", Short: "Show what is changed on each node", Args: cobra.MaximumNArgs(1),

@@ -73,9 +73,8 @@ func TestRunPrefers(t *testing.T) {
 			before := files(t, groups...)
 			configure := func(m strategy.Mechanism) {
 				s.write(fmt.Sprintf("experimental: true\nstrategy: {policy: none, sharePoolThresholdPercent: "+
-					"100}\ncolocation: {enable: true, mechanism: %s}\n"+
-					"overrides:\n  - {cgroup: %s, class: LS}\n  - {cgroup: %s, class: BE}\n", m, online.Path,
-					offline.Path))
+					"100}\ncolocation: {enable: true, mechanism: %s}\noverrides:\n  - {cgroup: %s, class: LS}\n  - "+
+					"{cgroup: %s, class: BE}\n", m, online.Path, offline.Path))
 			}
 			configure(asked)
 			agent := s.start()

@@ -39,9 +39,8 @@ func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure
 	would := figure.Panel{Title: "what would have been: " + told.Would.Lost.String() + " lost", X: x, Y: y,
 		Rules: limitRule(told.Limits[1])}
 	w := c.WasCurves
-	was.Curves = append(was.Curves,
-		known(figure.Curve{Bare: true, Name: "demand, with its bounds", Lo: w.DemandLow, Hi: w.DemandHigh, Y: w.Demand},
-			step)...)
+	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "demand, with its bounds", Lo: w.DemandLow,
+		Hi: w.DemandHigh, Y: w.Demand}, step)...)
 	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "CPU time used", Y: w.Used}, step)...)
 	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: w.Lost},
 		step)...)

@@ -130,9 +130,8 @@ looked after when the configuration, or --include, names them. The default polic
 	f.flight.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.read.Socket, "read-socket", "",
 		"socket from which the state is read; read.sock in the state directory")
-	cmd.Flags().StringVar(&f.readGroup, "read-group", "",
-		"group that may read from that socket, by name or number; without one, only root and the process that "+
-			"--listen starts")
+	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from that socket, by name or number; "+
+		"without one, only root and the process that --listen starts")
 	f.logFlags.register(cmd.Flags())
 	return cmd
 }
@@ -250,8 +249,7 @@ func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web
 		return "", withHint(misusef("--metrics: %v", err), metricsHelp)
 	}
 	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.StateDir, web.ControlSocket), Read: f.read,
-		Now: time.Now,
-		Log: c.Log, Plan: plan, Periods: recorded})
+		Now: time.Now, Log: c.Log, Plan: plan, Periods: recorded})
 	if err != nil {
 		return "", err
 	}

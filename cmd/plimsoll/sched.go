@@ -33,9 +33,8 @@ kernel's own scheduler, and nothing stays behind.`,
 
 // mostFlag adds --most-stall to a command.
 func mostFlag(cmd *cobra.Command, most *time.Duration) {
-	cmd.Flags().DurationVar(most, "most-stall", 2*time.Second,
-		"unload the scheduler if a CPU runs no ordinary task for this long in its first 10 s; 0: leave that to the "+
-			"kernel's watchdog")
+	cmd.Flags().DurationVar(most, "most-stall", 2*time.Second, "unload the scheduler if a CPU runs no ordinary task "+
+		"for this long in its first 10 s; 0: leave that to the kernel's watchdog")
 }
 
 func schedLoad(g *globals) *cobra.Command {

@@ -129,9 +129,8 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 		err := fmt.Errorf("ask for a snapshot: %s answered %s", f.url, res.Status)
 		// So do Go's servers answer to who speaks no TLS.
 		if res.StatusCode == http.StatusBadRequest && strings.HasPrefix(f.url, "http:") {
-			err = withHint(err,
-				"it may serve TLS: --url https://..., or the address for this machine alone, in the chart's pod "+
-					"http://127.0.0.1:12780")
+			err = withHint(err, "it may serve TLS: --url https://..., or the address for this machine alone, in the "+
+				"chart's pod http://127.0.0.1:12780")
 		}
 		return nil, err
 	}

@@ -25,10 +25,8 @@ func newBounded(t *testing.T) bounded {
 
 func (w bounded) bound(cpus float64) {
 	w.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ntenants: {extraCoresPerNode: "+
-		"%g}\noverrides:\n"+
-		"  - {cgroup: %q, policy: cfsQuotaBurstOnly, startupSeconds: 0}\n  - {cgroup: %q, policy: "+
-		"cfsQuotaBurstOnly, startupSeconds: 0}\n",
-		cpus, w.a.Path, w.b.Path))
+		"%g}\noverrides:\n  - {cgroup: %q, policy: cfsQuotaBurstOnly, startupSeconds: 0}\n  - {cgroup: %q, policy: "+
+		"cfsQuotaBurstOnly, startupSeconds: 0}\n", cpus, w.a.Path, w.b.Path))
 }
 
 // TestRunKeepsBounds: the raises of two hogs come to what the administrator bounds CPUs above limits to and no more,

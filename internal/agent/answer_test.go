@@ -155,8 +155,7 @@ func TestForeseenWaits(t *testing.T) {
 	foreseen := func(path string, within time.Duration) bandwidth.Throttle {
 		now := w.kernel.Now()
 		return bandwidth.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms,
-			Expires: now.Add(50 * ms),
-			Ahead:   true, Dry: now.Add(within)}
+			Expires: now.Add(50 * ms), Ahead: true, Dry: now.Add(within)}
 	}
 	for _, path := range []string{"/a", "/b"} {
 		capped := foreseen(path, 0)

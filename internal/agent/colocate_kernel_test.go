@@ -64,8 +64,7 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 	tree := top.Tree()
 	tasks := &task.Kernel{}
 	machine := policy.Machine{Idle: m == strategy.MechanismIdle || m == strategy.MechanismCoreSched,
-		Slice:     m == strategy.MechanismSlice,
-		CoreSched: m == strategy.MechanismCoreSched, LeastWeight: 2}
+		Slice: m == strategy.MechanismSlice, CoreSched: m == strategy.MechanismCoreSched, LeastWeight: 2}
 	if tree.Version() == cgroup.V2 {
 		machine.LeastWeight = 1
 	}

@@ -31,8 +31,7 @@ func confined(t *testing.T, version int) *world {
 	for path, class := range map[string]workload.Class{"/web": workload.ClassLS, "/batch/pod/a": workload.ClassBE} {
 		w.kernel.AddGroup(path)
 		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class,
-			Strategy: w.agent.Strategy.Strategy,
-			QOS:      class.QOS(w.agent.Strategy.Colocation)}
+			Strategy: w.agent.Strategy.Strategy, QOS: class.QOS(w.agent.Strategy.Colocation)}
 		w.alone(c)
 	}
 	w.kernel.SetLoad("/web", sim.Spin(1))

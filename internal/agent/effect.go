@@ -23,8 +23,7 @@ func (a *Agent) refilled(throttles []bandwidth.Throttle, results []plan.Result) 
 			a.effect(r.At, g, g.refill.Later(g.Reading.At, g.Reading.Counters))
 		}
 		t, _ := policy.Latest(throttles, r.Change.Cgroup.Inode)
-		g.refill = &policy.Refill{Of: g.ID, At: r.At, For: t,
-			Before: g.Reading.Counters, CPUs: max(1, a.node.CPUs)}
+		g.refill = &policy.Refill{Of: g.ID, At: r.At, For: t, Before: g.Reading.Counters, CPUs: max(1, a.node.CPUs)}
 		if counters, err := a.Tree.Stat(g.Path); err == nil {
 			a.effect(r.At, g, g.refill.AtOnce(counters))
 		}

@@ -36,9 +36,8 @@ func TestRefusedUnseen(t *testing.T) {
 		var throttles []bandwidth.Throttle
 		for _, path := range slices.Sorted(maps.Keys(pods)) {
 			throttles = append(throttles, bandwidth.Throttle{Inode: w.id(path + "/c").Inode, At: w.kernel.Now(),
-				Snap: 50 * ms,
-				Bandwidth: w.kernel.Bandwidth(path +
-					"/c"), Expires: w.kernel.Now().Add(50 * ms), UseKnown: true, Used: 50 * ms})
+				Snap: 50 * ms, Bandwidth: w.kernel.Bandwidth(path + "/c"), Expires: w.kernel.Now().Add(50 * ms),
+				UseKnown: true, Used: 50 * ms})
 		}
 		seen := map[string]bool{}
 		w.kernel.Fault = func(_, name string, _ []byte) error {

@@ -311,9 +311,8 @@ func TestReserveKept(t *testing.T) {
 			got.MinShared != 1.5 || len(got.Refused) != 1 {
 			t.Fatalf("status %+v", got)
 		}
-		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in " +
-			"another's partition (3), 1 is kept back (0), " +
-			"and the share pool keeps 1.5: 0.5 are left"
+		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in another's " +
+			"partition (3), 1 is kept back (0), and the share pool keeps 1.5: 0.5 are left"
 		if got.Refused[0].Why != want {
 			t.Errorf("%s, want %s", got.Refused[0].Why, want)
 		}

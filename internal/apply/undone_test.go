@@ -22,12 +22,11 @@ func TestJudgeQuota(t *testing.T) {
 		quiet    bool // no refill of late
 		readings []reading
 	}{
-		"nobody writes":           {false, []reading{{0, "50ms", false}, {0, "50ms", false}}},
-		"a write":                 {false, []reading{{1, "60ms", false}, {0, "60ms", false}}},
-		"a write that was undone": {false, []reading{{1, "50ms", true}, {0, "50ms", false}}},
-		"told of late":            {false, []reading{{0, "50ms", false}, {1, "50ms", true}}},
-		"a write that is told of late": {false,
-			[]reading{{0, "60ms", false}, {1, "60ms", false}, {1, "60ms", true}}},
+		"nobody writes":                {false, []reading{{0, "50ms", false}, {0, "50ms", false}}},
+		"a write":                      {false, []reading{{1, "60ms", false}, {0, "60ms", false}}},
+		"a write that was undone":      {false, []reading{{1, "50ms", true}, {0, "50ms", false}}},
+		"told of late":                 {false, []reading{{0, "50ms", false}, {1, "50ms", true}}},
+		"a write that is told of late": {false, []reading{{0, "60ms", false}, {1, "60ms", false}, {1, "60ms", true}}},
 		"two, the first is told of late": {false,
 			[]reading{{0, "60ms", false}, {1, "70ms", false}, {1, "70ms", false}, {1, "70ms", true}}},
 		"two at once, the second stands": {false, []reading{{2, "60ms", false}, {0, "60ms", false}}},

@@ -30,8 +30,7 @@ func TestProseIsWrapped(t *testing.T) {
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
 			breaks := strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "    ") &&
-				!strings.HasPrefix(line, "|") &&
-				!strings.HasPrefix(line, "![")
+				!strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "![")
 			if n := utf8.RuneCountInString(line); breaks && n > longestProse {
 				t.Errorf("%s: a line has %d characters, more than %d: %.60s...", file, n, longestProse, line)
 			}

@@ -47,9 +47,8 @@ func checkProblems(s source) (bad []string) {
 		ast.Inspect(in, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING &&
 				words.MatchString(verbs.ReplaceAllString(lit.Value, "")) {
-				bad = append(bad,
-					fmt.Sprintf("line %d: the text of a problem: make it a constant of internal/report/problem.go",
-						s.line(lit)))
+				bad = append(bad, fmt.Sprintf("line %d: the text of a problem: make it a constant of "+
+					"internal/report/problem.go", s.line(lit)))
 			}
 			return true
 		})

@@ -99,8 +99,7 @@ func short(p pkg) []string {
 		}
 		lines := strings.Count(s.text, "\n")
 		reason := base == "doc.go" || stem == "export" || strings.HasSuffix(stem, "_kernel") ||
-			len(kind[s.test]) == 1 ||
-			slices.Contains(kind[!s.test], partner) || strings.Contains(s.text, "//go:build ")
+			len(kind[s.test]) == 1 || slices.Contains(kind[!s.test], partner) || strings.Contains(s.text, "//go:build ")
 		if lines < minFile && !reason {
 			bad = append(bad, fmt.Sprintf("%s: %d lines: it belongs into another file", s.path, lines))
 		}
@@ -228,9 +227,8 @@ func checkState(files []source) []string {
 					vars[name.Name] = v
 				}
 				if !constant(g, v) {
-					bad = append(bad,
-						fmt.Sprintf("%s:%d: package variable %s is neither an error, a regular expression nor a table",
-							s.path, s.line(v), v.Names[0]))
+					bad = append(bad, fmt.Sprintf("%s:%d: package variable %s is neither an error, a regular "+
+						"expression nor a table", s.path, s.line(v), v.Names[0]))
 				}
 			}
 		}

@@ -96,8 +96,7 @@ func add(dirs map[string]*pkg, p string) error {
 		dirs[dir] = &pkg{dir: dir}
 	}
 	dirs[dir].files = append(dirs[dir].files, source{path: filepath.ToSlash(rel),
-		test: strings.HasSuffix(p, "_test.go"),
-		file: file, fset: fset, text: string(text)})
+		test: strings.HasSuffix(p, "_test.go"), file: file, fset: fset, text: string(text)})
 	return nil
 }
 

@@ -141,9 +141,8 @@ func (Question) conditions(a report.Advice, d *Recordings) []string {
 			"others have nothing to do with each other"
 	}
 	if a.Committed > 1+1e-9 {
-		list = append(list,
-			"the limits add up to more than the node: even without bursts a container may get less than its limit, "+
-				"and the model says less about that")
+		list = append(list, "the limits add up to more than the node: even without bursts a container may get less "+
+			"than its limit, and the model says less about that")
 	}
 	list = append(list,
 		"a container can use its whole quota at once: one with fewer threads than CPUs gains less from a burst")

@@ -192,9 +192,8 @@ func (d *Recordings) least() int {
 func (d *Recordings) conditions() []string {
 	list := []string{"the intervals include that the recording is short; they hold while demand is as it was recorded"}
 	if len(d.list) > d.files {
-		list = append(list,
-			"containers that were recorded in one file are replayed together, and keep what their demands have to "+
-				"do with each other")
+		list = append(list, "containers that were recorded in one file are replayed together, and keep what their "+
+			"demands have to do with each other")
 	}
 	return list
 }
@@ -295,9 +294,8 @@ func Describe(file string, t trace.Trace, cost report.RecordingCost, many int) r
 	for _, s := range t.Series {
 		f := s.Figures()
 		c := report.Recorded{Name: s.Name, Mean: f.Mean * t.CPUs, Deviation: math.Sqrt(f.Variance) * t.CPUs,
-			Variance: f.Variance,
-			P95:      f.P95 * t.CPUs, P99: f.P99 * t.CPUs, Max: f.Max * t.CPUs, Share: f.Mean, Many: f.Mean * float64(
-				many), Throttled: f.Throttled}
+			Variance: f.Variance, P95: f.P95 * t.CPUs, P99: f.P99 * t.CPUs, Max: f.Max * t.CPUs, Share: f.Mean,
+			Many: f.Mean * float64(many), Throttled: f.Throttled}
 		if s.Limited() {
 			c.Limit = &s.Limit
 		}

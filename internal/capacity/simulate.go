@@ -52,15 +52,13 @@ func Simulate(d Demand, c Case, o loadline.Options) (report.Simulation, error) {
 		n := node.Containers[i]
 		total += n.Demand.Mean()
 		s.Containers = append(s.Containers, report.SimulatedContainer{ThrottledWithout: out.ThrottledWithout,
-			ThrottledWith: out.ThrottledWith, Delay: out.DelayWith,
-			Name: names[i], Use: n.Demand.Mean() / n.Quota, DelayWithout: out.DelayWithout,
-			Interference: out.Interference})
+			ThrottledWith: out.ThrottledWith, Delay: out.DelayWith, Name: names[i], Use: n.Demand.Mean() / n.Quota,
+			DelayWithout: out.DelayWithout, Interference: out.Interference})
 	}
 	s.Price = r.Waiting / total
 	if committed := node.Committed() / node.Capacity; committed > 1+1e-9 {
-		s.Conditions = append(s.Conditions,
-			fmt.Sprintf("the limits add up to %.4g %% of the node: what a container is sure of is less than its limit",
-				100*committed))
+		s.Conditions = append(s.Conditions, fmt.Sprintf("the limits add up to %.4g %% of the node: what a container "+
+			"is sure of is less than its limit", 100*committed))
 	}
 	return s, nil
 }
@@ -69,11 +67,9 @@ func Simulate(d Demand, c Case, o loadline.Options) (report.Simulation, error) {
 func conditions(d Demand, o loadline.Options) []string {
 	list := d.conditions()
 	if o.Rho > 0 {
-		return append(list,
-			fmt.Sprintf("the demands of one period are correlated with rho = %g, its periods independent of each other",
-				o.Rho))
+		return append(list, fmt.Sprintf("the demands of one period are correlated with rho = %g, its periods "+
+			"independent of each other", o.Rho))
 	}
-	return append(list,
-		"demands of different containers have nothing to do with each other: --rho 0.1 shows what it means if they "+
-			"have")
+	return append(list, "demands of different containers have nothing to do with each other: --rho 0.1 shows what it "+
+		"means if they have")
 }

@@ -31,9 +31,8 @@ func TestSweepRanges(t *testing.T) {
 // TestSweepFigures: each kind of sweep becomes a picture, with everything that it varies.
 func TestSweepFigures(t *testing.T) {
 	for text, want := range map[string][]string{
-		"burst=0..1:0.5": {"burst, % of the quota", "P(WCET &gt; 1 period), %"},
-		"cgroups=5,10 burst=0..1:0.5": {"burst, % of the quota", ">5 containers<",
-			">10 containers<"},
+		"burst=0..1:0.5":                   {"burst, % of the quota", "P(WCET &gt; 1 period), %"},
+		"cgroups=5,10 burst=0..1:0.5":      {"burst, % of the quota", ">5 containers<", ">10 containers<"},
 		"cgroups=5,10 utilization=0.5,0.7": {"P(WCET = 1 period) = 99.9 %", ">50<", ">70<", ">10<"},
 		"cgroups=5,10":                     {">containers<"},
 		"cgroups=5,10 burst=0..1:0.5,inf utilization=0.5,0.7": {">10 containers<", ">mean use 70 %<",

@@ -229,8 +229,7 @@ func TestTreeWrites(t *testing.T) {
 			"lab/cpu.max": "max\n"}},
 	} {
 		tree := detect(t, tt.fsys)
-		err := errors.Join(
-			tree.SetQuota("/lab/a", 75*ms), tree.SetBurst("/lab/a", 30*ms), tree.SetWeight("/lab/a", 2),
+		err := errors.Join(tree.SetQuota("/lab/a", 75*ms), tree.SetBurst("/lab/a", 30*ms), tree.SetWeight("/lab/a", 2),
 			tree.SetIdle("/lab/a", true), tree.SetCPUs("/lab/a", cpu.Set{1, 3}), tree.SetQuota("/lab", cpu.Unlimited))
 		if err != nil {
 			t.Errorf("%v: %v", tree.Version(), err)

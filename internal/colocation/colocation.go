@@ -308,7 +308,6 @@ func (c *Colocation) logWrites(results []plan.Result) {
 			log = c.Log.Warn
 		}
 		log("co-location", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to",
-			r.Change.To,
-			"outcome", r.Outcome, "error", r.Err, "why", r.Change.Why)
+			r.Change.To, "outcome", r.Outcome, "error", r.Err, "why", r.Change.Why)
 	}
 }

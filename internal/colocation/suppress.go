@@ -94,8 +94,7 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
 			load.Offline = append(load.Offline, suppress.Group{ID: l.ID,
-				Used:  (usage - before).Seconds() / elapsed.Seconds(),
-				Limit: c.ownersLimit(l.ID, b)})
+				Used: (usage - before).Seconds() / elapsed.Seconds(), Limit: c.ownersLimit(l.ID, b)})
 		}
 	}
 	if ask.Policy == strategy.SuppressCPUSet {

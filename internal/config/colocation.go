@@ -50,8 +50,7 @@ func (r reader) experimental(p strategy.ColocationPatch, section ast.Node) error
 		}
 	}
 	return faultf("write experimental: true at the top level to use it all the same; docs/CONFIG.md says what is "+
-		"known against it",
-		"%s is experimental", strategy.MechanismSchedExt).at(r.name, at, "colocation."+field)
+		"known against it", "%s is experimental", strategy.MechanismSchedExt).at(r.name, at, "colocation."+field)
 }
 
 // class reads what a class gets, in the shape of the peer's resource-qos-config.

@@ -313,12 +313,10 @@ overrides:
 		"colocation: {suppress: {cpuSuppressPolicy: cfsquota}}": `"cfsquota" is not one of cfsQuota, cpuset`,
 		"colocation: {suppress: {cpuSuppressThresholdPercent: 101}}": "cpuSuppressThresholdPercent: 101 is outside " +
 			"0..100",
-		"colocation: {schedExt: {floorPercent: 60}}": "colocation.schedExt.floorPercent: 60 is " +
-			"outside 0.1..50",
-		"colocation: {schedExt: {floorPercent: .nan}}": "floorPercent",
-		"colocation: {schedExt: {watchdogSeconds: 31}}": "colocation.schedExt.watchdogSeconds: 31 is " +
-			"outside 4..30",
-		"colocation: {enable: 1}": "must be true or false, not 1",
+		"colocation: {schedExt: {floorPercent: 60}}":    "colocation.schedExt.floorPercent: 60 is outside 0.1..50",
+		"colocation: {schedExt: {floorPercent: .nan}}":  "floorPercent",
+		"colocation: {schedExt: {watchdogSeconds: 31}}": "colocation.schedExt.watchdogSeconds: 31 is outside 4..30",
+		"colocation: {enable: 1}":                       "must be true or false, not 1",
 		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}": "colocation.lsClass.cpuQOS.groupIdentity: 3 " +
 			"is outside -2..2",
 		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":          "2 is neither 0 nor 1",

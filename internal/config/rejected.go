@@ -26,8 +26,7 @@ const (
 // in says where a fault is. Its words may be from the text, which need not print.
 func (f *fault) in(object, key, field string) *Rejected {
 	return &Rejected{Object: object, Key: key, Field: printable.Excerpt(field, longestField),
-		Msg:  printable.Excerpt(f.msg, longestFault),
-		Hint: printable.Excerpt(f.hint, longestFault)}
+		Msg: printable.Excerpt(f.msg, longestFault), Hint: printable.Excerpt(f.hint, longestFault)}
 }
 
 func (r *Rejected) Error() string {

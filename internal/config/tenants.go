@@ -141,8 +141,7 @@ func (t Tenants) reserved(object string, a Asked, to *Given) (burst bool) {
 	const bound = "the namespace is not in exclusiveNamespaces"
 	if a.Exclusive == workload.ExclusiveYes || a.Exclusive == workload.ExclusiveStrict {
 		to.Exclusive = workload.ExclusiveByClass
-		to.Cuts = append(to.Cuts,
-			Cut{object, ExclusiveAnnotation, "", string(a.Exclusive), "no exclusive CPUs", bound})
+		to.Cuts = append(to.Cuts, Cut{object, ExclusiveAnnotation, "", string(a.Exclusive), "no exclusive CPUs", bound})
 	}
 	if a.Class == workload.ClassLSE || a.Class == workload.ClassLSR {
 		to.Class = workload.ClassLS

@@ -33,8 +33,7 @@ func (p Parts) outside() time.Duration { return p.Own + p.Above + p.Behind + p.I
 
 func (p Parts) each(o Parts, f func(a, b time.Duration) time.Duration) Parts {
 	return Parts{f(p.Own, o.Own), f(p.Above, o.Above), f(p.Behind, o.Behind), f(p.Idle, o.Idle), f(p.Self, o.Self),
-		f(p.Unnamed, o.Unnamed),
-		Lost{f(p.IRQ, o.IRQ), f(p.Steal, o.Steal)}}
+		f(p.Unnamed, o.Unnamed), Lost{f(p.IRQ, o.IRQ), f(p.Steal, o.Steal)}}
 }
 
 func (p Parts) plus(o Parts) Parts {

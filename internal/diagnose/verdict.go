@@ -77,8 +77,7 @@ func blame(d report.Diagnosed, worst report.Wait, wanted, received float64) (ver
 		return behind(d, part)
 	case report.CauseOwnThreads:
 		return fmt.Sprintf("Its threads waited for each other for %s of the time that they wanted: on average %.1f "+
-				"wanted to run, on %.2f CPUs.", percent(part), wanted, received),
-			"run fewer threads, or give it more CPUs"
+			"wanted to run, on %.2f CPUs.", percent(part), wanted, received), "run fewer threads, or give it more CPUs"
 	case report.CauseKernel:
 		return fmt.Sprintf("For %s of the time that it wanted, kernel threads had the CPU.", percent(part)),
 			"see which: `top -H` and /proc/interrupts; storage and network work can be bound to other CPUs"
@@ -120,9 +119,8 @@ func throttled(d report.Diagnosed, whose string, limit *float64, part, wanted fl
 		return verdict, "raise " + above + " limit, or let it burst (`plimsoll run --policy auto`)"
 	case d.Received.Seconds() >= 0.9**limit*d.Wanted.Seconds()/wanted:
 		return verdict + fmt.Sprintf(" The limit is %.2f CPUs and it used nearly all of it.", *limit),
-			fmt.Sprintf(
-				"raise %s limit; %.2f CPUs were wanted on average, which its waiting makes larger than its need", above,
-				wanted)
+			fmt.Sprintf("raise %s limit; %.2f CPUs were wanted on average, which its waiting makes larger than its "+
+				"need", above, wanted)
 	}
 	return verdict + fmt.Sprintf(" The limit is %.2f CPUs and it used less on average: its peaks run into it.", *limit),
 		"let it burst: `plimsoll run --policy auto`; `plimsoll advise` says how far"

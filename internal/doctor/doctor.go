@@ -196,9 +196,8 @@ type remedy struct {
 // then what costs.
 func advise(root string, found cgroup.Features) []string {
 	if found.Get(cgroup.FeatureController).State == cgroup.No {
-		return []string{"Nothing works without the cpu controller. Give the mount that has it with " +
-			"--cgroup-root, or mount " +
-			"it. On v2 it must not be taken by a v1 mount, nor switched off by cgroup_disable=cpu."}
+		return []string{"Nothing works without the cpu controller. Give the mount that has it with --cgroup-root, or " +
+			"mount it. On v2 it must not be taken by a v1 mount, nor switched off by cgroup_disable=cpu."}
 	}
 	advice := []string{}
 	add := func(list []remedy) {
@@ -210,11 +209,9 @@ func advise(root string, found cgroup.Features) []string {
 	}
 	add(missing(root, found))
 	if found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureKeepsBurst).State == cgroup.No {
-		advice = append(advice,
-			"On this kernel every write of cpu.max divides the burst by 1000 (fixed by 49217ea147df in "+
-				"6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; after others' "+
-				"the burst "+
-				"stays low. Update the kernel.")
+		advice = append(advice, "On this kernel every write of cpu.max divides the burst by 1000 (fixed by "+
+			"49217ea147df in 6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; "+
+			"after others' the burst stays low. Update the kernel.")
 	}
 	if found.Get(cgroup.FeatureBurst).State != cgroup.No && !found.Has(cgroup.FeatureAboveQuota) {
 		advice = append(advice, "A burst above a new, lower quota makes `docker update --cpus` and "+

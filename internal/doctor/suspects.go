@@ -31,10 +31,8 @@ func (s *Suspects) text(b *strings.Builder) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(b,
-		"\nRuntimes with fewer threads than a burst can use: %d of %d containers with a limit and a Go, JVM or Node "+
-			"process%s\n",
-		len(s.List), s.Looked, s.left())
+	fmt.Fprintf(b, "\nRuntimes with fewer threads than a burst can use: %d of %d containers with a limit and a Go, "+
+		"JVM or Node process%s\n", len(s.List), s.Looked, s.left())
 	for i, one := range s.List {
 		if i == mostSuspects {
 			fmt.Fprintf(b, "  and %d more\n", len(s.List)-i)

@@ -92,8 +92,7 @@ func (c *CPUs) seeCPUValue(now time.Time, key plan.Key, s ledger.Sight) ledger.E
 		c.Log.Info("the owner has restored CPUs; they are written again after a while",
 			"cgroup", key.Path, "knob", key.Knob, "cpus", s.InFile)
 	case ledger.Overrode:
-		c.Log.Warn("another program has set CPUs: left alone",
-			"cgroup", key.Path, "knob", key.Knob, "cpus", s.InFile)
+		c.Log.Warn("another program has set CPUs: left alone", "cgroup", key.Path, "knob", key.Knob, "cpus", s.InFile)
 		c.Agent.Forget(key.ID, key.Knob)
 		c.Agent.Overrode(key.Path)
 	}

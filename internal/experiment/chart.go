@@ -51,8 +51,7 @@ func (r *Result) Chart() *figure.Canvas {
 	}
 	return Distributions(fmt.Sprintf("Response time of a service with a limit of %g CPUs", c.Limit),
 		fmt.Sprintf("%.0f ms of CPU time a request, %.1f requests a second: %.0f %% of the limit on average. Linux "+
-			"%s, cgroup %s, %d CPUs.",
-			c.Work, c.Rate, 100*c.Utilization, c.Kernel, c.Cgroup, c.CPUs),
+			"%s, cgroup %s, %d CPUs.", c.Work, c.Rate, 100*c.Utilization, c.Kernel, c.Cgroup, c.CPUs),
 		"Beside each mode: p99, and the share of the service's periods that were throttled.", curves)
 }
 

@@ -31,9 +31,8 @@ func (r *Result) conclude() []string {
 		}
 	}
 	if auto := r.Mode(Mode(strategy.Auto)); answered(auto) && answered(unlimited) {
-		say = append(say,
-			fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited (%s against %s).",
-				auto.P99/unlimited.P99, spell(auto.P99), spell(unlimited.P99)))
+		say = append(say, fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited (%s "+
+			"against %s).", auto.P99/unlimited.P99, spell(auto.P99), spell(unlimited.P99)))
 	}
 	if only := r.Mode(RequestsOnly); answered(only) {
 		say = append(say, r.requestsOnly(only))
@@ -62,12 +61,10 @@ func (r *Result) costOfLimit(none, unlimited *ModeResult) string {
 	use := 100 * none.CPUs / r.Conditions.Limit
 	if none.ThrottledRatio < rare {
 		return fmt.Sprintf("The limit hardly throttles this load (%.1f %% of the periods at a mean use of %.0f %%): "+
-			"there is nothing to gain here.",
-			100*none.ThrottledRatio, use)
+			"there is nothing to gain here.", 100*none.ThrottledRatio, use)
 	}
 	text := fmt.Sprintf("The limit: mean use is only %.0f %% of it, yet %.1f %% of the periods are throttled, and "+
-		"p99 is %.1f times that without a limit",
-		use, 100*none.ThrottledRatio, none.P99/unlimited.P99)
+		"p99 is %.1f times that without a limit", use, 100*none.ThrottledRatio, none.P99/unlimited.P99)
 	if none.P99 < unlimited.P99*(1+clearly) {
 		return text + ". Throttling does not show in the latency of this run."
 	}
@@ -129,16 +126,12 @@ func (r *Result) disturbances() []string {
 		say = append(say, r.company())
 	}
 	if others > busy*float64(r.Conditions.CPUs) {
-		say = append(say,
-			fmt.Sprintf("Careful: others used up to %.2f of the %d CPUs and took time from the service. What "+
-				"follows may be their doing: try again on a quiet machine.",
-				others, r.Conditions.CPUs))
+		say = append(say, fmt.Sprintf("Careful: others used up to %.2f of the %d CPUs and took time from the "+
+			"service. What follows may be their doing: try again on a quiet machine.", others, r.Conditions.CPUs))
 	}
 	if threshold := r.threshold(); use > threshold {
-		say = append(say,
-			fmt.Sprintf("Careful: the machine used up to %.2f CPUs, above the guard's threshold of %.2f: it was too "+
-				"busy for raised quotas, and they are taken back there.",
-				use, threshold))
+		say = append(say, fmt.Sprintf("Careful: the machine used up to %.2f CPUs, above the guard's threshold of "+
+			"%.2f: it was too busy for raised quotas, and they are taken back there.", use, threshold))
 	}
 	return say
 }
@@ -168,29 +161,24 @@ func (r *Result) caveats() []string {
 	for _, m := range r.Modes {
 		fewest = min(fewest, m.Requests)
 		if m.Errors > 0 {
-			say = append(say,
-				fmt.Sprintf("Careful: %d of %d requests failed in mode %s and are in no percentile; the first: %s.",
-					m.Errors, m.Requests, m.Name, m.Cause))
+			say = append(say, fmt.Sprintf("Careful: %d of %d requests failed in mode %s and are in no percentile; "+
+				"the first: %s.", m.Errors, m.Requests, m.Name, m.Cause))
 		}
 		if m.Late > r.Conditions.Work {
-			say = append(say,
-				fmt.Sprintf("Careful: in mode %s the load generator itself was late by up to %s; that is part of "+
-					"the latencies.", m.Name, spell(m.Late)))
+			say = append(say, fmt.Sprintf("Careful: in mode %s the load generator itself was late by up to %s; that "+
+				"is part of the latencies.", m.Name, spell(m.Late)))
 		}
 		if m.GaveBack > giveBack.Seconds() {
-			say = append(say,
-				fmt.Sprintf("In mode %s a raised quota outlived the demand by %.1f s: more than the bound of %v.",
-					m.Name, m.GaveBack, giveBack))
+			say = append(say, fmt.Sprintf("In mode %s a raised quota outlived the demand by %.1f s: more than the "+
+				"bound of %v.", m.Name, m.GaveBack, giveBack))
 		}
 	}
 	if !r.Conditions.CanBurst {
 		say = append(say, "This kernel has no CPU burst (5.14 or later has): cpuBurstOnly can do nothing here.")
 	}
 	if len(r.Modes) > 0 && fewest < worthTrust {
-		say = append(say,
-			fmt.Sprintf(
-				"A p99 of %d requests depends on the slowest %d of them. For figures to quote: make bench-demo.",
-				fewest, int(math.Ceil(float64(fewest)/100))))
+		say = append(say, fmt.Sprintf("A p99 of %d requests depends on the slowest %d of them. For figures to quote: "+
+			"make bench-demo.", fewest, int(math.Ceil(float64(fewest)/100))))
 	}
 	return say
 }

@@ -205,8 +205,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		func(round int, mode Mode) (Slot, error) { return r.slot(ctx, mode, due[round]) },
 		func(s Slot) string {
 			return fmt.Sprintf("%-17s  p99 %4.0f ms  throttled %4.1f %%", s.Mode,
-				Milliseconds(s.Load.Latency.Quantile(0.99)),
-				100*Ratio(s.Usage.Throttled, s.Usage.Periods))
+				Milliseconds(s.Load.Latency.Quantile(0.99)), 100*Ratio(s.Usage.Throttled, s.Usage.Periods))
 		})
 	if err != nil {
 		return nil, err

@@ -59,9 +59,8 @@ type Waits struct {
 // Causes are the columns of what was waited for, by its name in reports (report.Cause).
 func (w *Waits) Causes() map[string]*int64 {
 	return map[string]*int64{"own_limit": &w.OwnLimit, "pod_limit": &w.PodLimit, "neighbour": &w.Neighbour,
-		"kernel_threads": &w.Kernel,
-		"interrupts":     &w.Interrupts, "hypervisor": &w.Hypervisor, "idle_wakeup": &w.IdleWakeup,
-		"own_threads": &w.OwnThreads, "unnamed": &w.Unnamed}
+		"kernel_threads": &w.Kernel, "interrupts": &w.Interrupts, "hypervisor": &w.Hypervisor,
+		"idle_wakeup": &w.IdleWakeup, "own_threads": &w.OwnThreads, "unnamed": &w.Unnamed}
 }
 
 // Requests are those that a container answered in a minute (run --requests), with response times in wall time. -1 is a

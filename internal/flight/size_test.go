@@ -68,8 +68,7 @@ func fleet(r *rand.Rand, kinds []kind, containers, minutes int) Batch {
 		name := fmt.Sprintf("/kubepods.slice/kubepods-pod%032x.slice/cri-containerd-%064x.scope", r.Uint64(),
 			r.Uint64())
 		known[name] = Known{Namespace: fmt.Sprintf("team-%d", c%7), Pod: fmt.Sprintf("service-%d-%08x", c, r.Uint32()),
-			Container: "app",
-			Limit:     500e6 / 10, Period: 100e6}
+			Container: "app", Limit: 500e6 / 10, Period: 100e6}
 		phase := r.Int64N(100)
 		for i := range minutes * 600 {
 			used, lost, slept := kinds[c%len(kinds)](r, i)

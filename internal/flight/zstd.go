@@ -30,8 +30,7 @@ const (
 // newCodec uses one thread: what writes the record must not take the CPUs of the node.
 func newCodec(e Effort) *codec {
 	encoder, err := kzstd.NewWriter(nil, kzstd.WithEncoderConcurrency(1), kzstd.WithEncoderLevel(e),
-		kzstd.WithWindowSize(blockBytes),
-		kzstd.WithZeroFrames(true), kzstd.WithEncoderCRC(false))
+		kzstd.WithWindowSize(blockBytes), kzstd.WithZeroFrames(true), kzstd.WithEncoderCRC(false))
 	if err != nil {
 		panic("zstd refuses its options: " + err.Error()) // which are constants
 	}

@@ -15,16 +15,14 @@ func TestNext(t *testing.T) {
 	}{
 		"nothing": {Facts{Root: true}, "No agent runs, and no group has a CPU limit: there is nothing to gain now.",
 			"plimsoll demo"},
-		"calm": {Facts{Root: true, Limited: 1},
-			"No agent runs. 1 group has a CPU limit, and none was throttled: there is nothing to gain now.",
-			"plimsoll demo"},
+		"calm": {Facts{Root: true, Limited: 1}, "No agent runs. 1 group has a CPU limit, and none was throttled: " +
+			"there is nothing to gain now.", "plimsoll demo"},
 		"throttled": {Facts{Root: true, Limited: 3, Throttled: hot},
 			"No agent runs. 2 groups were throttled at their limits; the worst is /lab/it's hot, in 41.0 % of " +
 				"its periods.",
 			`plimsoll plan --policy auto --include '/lab/it'\''s hot'`},
-		"nobody": {Facts{Limited: 3, Throttled: hot[1:]},
-			"No agent runs. 1 group was throttled at its limit; the worst is default/b, in 10.0 % of its periods.",
-			"sudo plimsoll plan --policy auto"},
+		"nobody": {Facts{Limited: 3, Throttled: hot[1:]}, "No agent runs. 1 group was throttled at its limit; the " +
+			"worst is default/b, in 10.0 % of its periods.", "sudo plimsoll plan --policy auto"},
 		"no groups": {Facts{Root: true, Groups: "/sys/fs/cgroup is not mounted"},
 			"No agent runs, and there is nothing to look after: /sys/fs/cgroup is not mounted.", "plimsoll doctor"},
 		"left": {Facts{Root: true, Left: 2, Throttled: hot},

@@ -216,8 +216,7 @@ func (j *Journal) Claim(entries ...Entry) error {
 			return fmt.Errorf("claim %s of %q: a path that is not UTF-8 cannot be journalled", e.Knob, e.Path)
 		}
 		records = append(records, record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original,
-			Baseline: e.Baseline,
-			Min:      e.Min, Max: e.Max, Period: e.Period, Time: j.now().Round(0)})
+			Baseline: e.Baseline, Min: e.Min, Max: e.Max, Period: e.Period, Time: j.now().Round(0)})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

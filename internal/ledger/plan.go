@@ -56,9 +56,8 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 			e.State = Ours
 		}
 		back := in.Value == e.Baseline
-		changes = append(changes, plan.Change{
-			Cgroup: in.ID, Knob: in.Knob, From: e.InFile, To: in.Value, Min: in.Min, Max: in.Max, Why: in.Why,
-			Refill: in.Refill, Restore: in.Release && back && e.State != Lost,
+		changes = append(changes, plan.Change{Cgroup: in.ID, Knob: in.Knob, From: e.InFile, To: in.Value, Min: in.Min,
+			Max: in.Max, Why: in.Why, Refill: in.Refill, Restore: in.Release && back && e.State != Lost,
 			Repair: back && e.State == Lost})
 	}
 	return changes

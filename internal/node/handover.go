@@ -101,8 +101,7 @@ func (n *Node) PutBackLeft(passed bool, log *slog.Logger) []plan.Result {
 	results := n.Writer.Restore(nil, false)
 	for _, r := range results {
 		log.Info("left behind by an agent that did not stop in order", "cgroup", r.Change.Cgroup.Path, "knob",
-			r.Change.Knob,
-			"outcome", r.Outcome, "in_force", r.InForce, "error", r.Err)
+			r.Change.Knob, "outcome", r.Outcome, "in_force", r.InForce, "error", r.Err)
 	}
 	return results
 }

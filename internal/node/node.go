@@ -130,8 +130,7 @@ func stateHint(err error, dir string) string {
 		return said.Hint()
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
 		return fmt.Sprintf("a restore can be done from a copy: cp -a %s /tmp/state && plimsoll restore --state-dir "+
-			"/tmp/state",
-			hint.Word(dir))
+			"/tmp/state", hint.Word(dir))
 	}
 	return ""
 }

@@ -289,11 +289,10 @@ func TestWords(t *testing.T) {
 	}{
 		"Go": {Container{Limit: 0.5, Burst: cap4, Processes: []Process{goProcess(0.5)}},
 			"api (process 7, Go 1.26.8) runs Go code on 2 threads: its limit of 0.50 CPUs, rounded up, and at least " +
-				"2 (Go 1.25 and later), as it is raised and lowered. " +
-				"A burst can give it 4.00 CPUs in a period (cfsQuotaBurstPercent: 800 % of its limit): 2.00 of them " +
-				"find no thread.",
-			"set GOMAXPROCS=4 in the environment of api; while it is kept at its limit, more threads only use " +
-				"that up sooner"},
+				"2 (Go 1.25 and later), as it is raised and lowered. A burst can give it 4.00 CPUs in a period " +
+				"(cfsQuotaBurstPercent: 800 % of its limit): 2.00 of them find no thread.",
+			"set GOMAXPROCS=4 in the environment of api; while it is kept at its limit, more threads only use that " +
+				"up sooner"},
 		"JVM, proposed": {Container{Limit: 0.5, Burst: Burst{Most: 1.5, From: "the cap", Proposed: true},
 			Processes: []Process{jvmProcess(0.5, "Main")}},
 			"java (process 8, JVM) sizes its pools (GC, JIT, ForkJoinPool, most libraries) for 1 processor: its " +
@@ -312,14 +311,12 @@ func TestWords(t *testing.T) {
 				"limit, more threads only use that up sooner"},
 		"several": {Container{Limit: 0.5, Burst: Burst{Most: 8, From: "the cap"}, Processes: several},
 			"api (process 7, Go 1.26.8) runs Go code on 2 threads: its limit of 0.50 CPUs, rounded up, and at least " +
-				"2 (Go 1.25 and later), as it is raised and lowered. " +
-				"java (process 8, JVM) sizes its pools (GC, JIT, ForkJoinPool, most libraries) for 1 processor: its " +
-				"limit of 0.50 CPUs, rounded up. " +
-				"node (process 9, Node): JavaScript runs on one thread; files, DNS, crypto and zlib have a pool of " +
-				"4. 2 more processes run on 2 threads. " +
-				"A burst can give the container 8.00 CPUs in a period (the cap): 2.00 of them find no thread.",
-			"set GOMAXPROCS=4 in the environment of api; while it is kept at its limit, more threads only use " +
-				"that up sooner"},
+				"2 (Go 1.25 and later), as it is raised and lowered. java (process 8, JVM) sizes its pools (GC, JIT, " +
+				"ForkJoinPool, most libraries) for 1 processor: its limit of 0.50 CPUs, rounded up. node (process 9, " +
+				"Node): JavaScript runs on one thread; files, DNS, crypto and zlib have a pool of 4. 2 more " +
+				"processes run on 2 threads. A burst can give the container 8.00 CPUs in a period (the cap): 2.00 of " +
+				"them find no thread.", "set GOMAXPROCS=4 in the environment of api; while it is kept at its limit, " +
+				"more threads only use that up sooner"},
 	} {
 		v := Decide(c.c)
 		if v.Verdict != c.verdict || v.Next != c.next {

@@ -27,9 +27,8 @@ func (p Process) goDegree() degree {
 	all := degree{threads: p.CPUs, from: allCPUs, strict: true}
 	if p.Go.AutoMaxProcs && !math.IsInf(p.Limit, 1) {
 		n := max(1, int(math.Floor(min(p.Limit, math.MaxInt32))))
-		return degree{threads: min(n, p.CPUs), strict: true,
-			from: fmt.Sprintf("probably: its limit of %.2f CPUs, which go.uber.org/automaxprocs rounds down, and "+
-				"at least 1", p.Limit)}
+		return degree{threads: min(n, p.CPUs), strict: true, from: fmt.Sprintf("probably: its limit of %.2f CPUs, "+
+			"which go.uber.org/automaxprocs rounds down, and at least 1", p.Limit)}
 	}
 	if !p.Go.readsLimits() {
 		return all
@@ -45,9 +44,8 @@ func (p Process) goDegree() degree {
 	if n == 0 || max(n, leastByLimit) >= p.CPUs {
 		return all
 	}
-	return degree{threads: max(n, leastByLimit), strict: true,
-		from: fmt.Sprintf("its limit of %.2f CPUs, rounded up, and at least %d (Go 1.25 and later)", p.Limit,
-			leastByLimit),
+	return degree{threads: max(n, leastByLimit), strict: true, from: fmt.Sprintf("its limit of %.2f CPUs, rounded "+
+		"up, and at least %d (Go 1.25 and later)", p.Limit, leastByLimit),
 		follows: setting(p.Env["GODEBUG"], p.Go.GODEBUG, "updatemaxprocs") != "0"}
 }
 

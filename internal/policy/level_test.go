@@ -108,8 +108,7 @@ func TestLevelsOfPriority(t *testing.T) {
 		},
 		"an offline pod among online ones is exposed to those elsewhere": {
 			tree: forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(),
-				"/kubepods/burstable/pod2/c": offline(),
-				"/kubepods/pod3/c":           online()}),
+				"/kubepods/burstable/pod2/c": offline(), "/kubepods/pod3/c": online()}),
 			idle:   map[string]string{"/kubepods/burstable/pod2 weight": "2"},
 			weight: map[string]string{"/kubepods/burstable/pod2 weight": "2"},
 			identity: map[string]string{"/kubepods/burstable/pod1 identity": "2",

@@ -75,8 +75,7 @@ func TestCut(t *testing.T) {
 		if a := AskedBurst(s, c.rules); a != c.asked || got.CPUBurstPercent != c.burst ||
 			got.CFSQuotaBurstPercent != c.raising {
 			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a,
-				got.CPUBurstPercent,
-				got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)
+				got.CPUBurstPercent, got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)
 		}
 	}
 }

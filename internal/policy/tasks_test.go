@@ -11,8 +11,7 @@ import (
 
 func TestSlicesOfLevels(t *testing.T) {
 	levels := Levels(forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(),
-		"/kubepods/besteffort/pod2/c": offline(),
-		"/lab/web":                    online(), "/lab/other": {}}))
+		"/kubepods/besteffort/pod2/c": offline(), "/lab/web": online(), "/lab/other": {}}))
 	can := Machine{Idle: true, Slice: true, LeastWeight: 2}
 	for _, c := range []struct {
 		mechanism strategy.Mechanism

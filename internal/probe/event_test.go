@@ -95,10 +95,8 @@ func FuzzDecode(f *testing.F) {
 			quota = inf
 		}
 		again := record(e.Group, uint64(e.At), uint64(e.Since), uint64(e.Kind)|uint64(e.CPU)<<32, quota,
-			uint64(e.Facts.Period),
-			uint64(e.Facts.Burst), uint64(e.Facts.Runtime), uint64(e.Facts.Snap), uint64(e.Facts.Expires),
-			uint64(e.Facts.Periods),
-			uint64(e.Facts.Used), uint64(e.Facts.OnCPUs))
+			uint64(e.Facts.Period), uint64(e.Facts.Burst), uint64(e.Facts.Runtime), uint64(e.Facts.Snap),
+			uint64(e.Facts.Expires), uint64(e.Facts.Periods), uint64(e.Facts.Used), uint64(e.Facts.OnCPUs))
 		if diff := cmp.Diff(raw, again); diff != "" {
 			t.Error(diff)
 		}

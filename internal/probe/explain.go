@@ -54,8 +54,7 @@ func notPermitted(err error, missing capability.List) string {
 		return "eBPF takes CAP_BPF and CAP_PERFMON, and this process lacks " + missing.String()
 	case errors.Is(err, programs.ErrMemlock):
 		return "below 5.11 the kernel counts the memory of programs against RLIMIT_MEMLOCK: give the process " +
-			"CAP_SYS_RESOURCE, " +
-			"which may raise the limit, or start it with LimitMEMLOCK=infinity (systemd)"
+			"CAP_SYS_RESOURCE, which may raise the limit, or start it with LimitMEMLOCK=infinity (systemd)"
 	}
 	return "this process has CAP_BPF and CAP_PERFMON: it is in another user namespace than the first, or seccomp " +
 		"refuses bpf(2)"

@@ -99,6 +99,5 @@ func decodePeriod(raw []byte) (Period, error) {
 		return Period{}, fmt.Errorf("decode period: a number is out of range: % x", raw)
 	}
 	return Period{Group: binary.LittleEndian.Uint64(raw), End: time.Duration(end), Used: us(16), Quota: us(20),
-		Lost:      us(24),
-		Throttles: int(binary.LittleEndian.Uint16(raw[28:])), Count: int(n)}, nil
+		Lost: us(24), Throttles: int(binary.LittleEndian.Uint16(raw[28:])), Count: int(n)}, nil
 }

@@ -82,8 +82,7 @@ func Resume(k Kept, part float64, seed uint64, container string, now time.Time) 
 // Kept is what is to be kept of the figures.
 func (f *Figures) Kept() KeptFigures {
 	return KeptFigures{Since: f.Since, Aborted: f.Aborted, Saved: f.Saved.kept(), Taken: f.Taken.kept(),
-		Requests: f.Requests.kept(),
-		Both:     f.both, Squares: f.squares}
+		Requests: f.Requests.kept(), Both: f.both, Squares: f.squares}
 }
 
 // Figures are the figures that were kept.

@@ -30,9 +30,8 @@ func restarted(t *testing.T, e *Experiment, now time.Time) *Experiment {
 // outcome is a random spell, of either arm.
 func outcome(rng *rand.Rand, part float64) Outcome {
 	o := Outcome{Withheld: rng.Float64() < part, Part: part, Lost: time.Duration(rng.Int64N(int64(Longest))),
-		Length:   Longest,
-		Measured: rng.IntN(3) > 0, RequestsKnown: rng.IntN(3) > 0, Requests: time.Duration(
-			rng.Int64N(int64(time.Hour)))}
+		Length: Longest, Measured: rng.IntN(3) > 0, RequestsKnown: rng.IntN(3) > 0,
+		Requests: time.Duration(rng.Int64N(int64(time.Hour)))}
 	if rng.IntN(2) == 0 {
 		o.Lost /= 50
 	}

@@ -163,8 +163,7 @@ func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Resul
 		level = slog.LevelInfo
 	}
 	r.log.Log(context.Background(), level, "write", "cgroup", g.Path, "knob", x.Change.Knob, "from", x.Change.From,
-		"to", x.Change.To,
-		"in_force", x.InForce, "why", x.Change.Why)
+		"to", x.Change.To, "in_force", x.InForce, "why", x.Change.Why)
 }
 
 // idleSandbox says that nobody asks for the group: each pod has one, which works for nobody and cannot be throttled.
@@ -177,10 +176,9 @@ func (g *Group) container(now time.Time, t report.Throttles, watched bool,
 	scheduled report.Throttles) report.Container {
 	g.totals.WallSaved += g.saving.by(now)
 	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level),
-		Strategy: g.Strategy,
-		Request:  g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period, Quota: g.quota,
-		Burst:      g.burst,
-		BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow, RefillsOff: g.refillsOff, Totals: g.totals}
+		Strategy: g.Strategy, Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period,
+		Quota: g.quota, Burst: g.burst, BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow,
+		RefillsOff: g.refillsOff, Totals: g.totals}
 	g.throttles.add(t, watched, &c.Totals)
 	addThrottles(scheduled, &c.Totals)
 	if g.Declared != nil {
@@ -212,8 +210,7 @@ func (r *Recorder) Cuts(now time.Time) []report.Cut {
 	for _, g := range r.groups {
 		if b := g.bounded; b.By != "" && now.Sub(g.boundedAt) < boundedFor {
 			list = append(list, report.Cut{Object: g.Name, Key: "CPUs above the limit",
-				Asked: fmt.Sprintf("%.2f", b.Asked),
-				Given: fmt.Sprintf("%.2f", b.Given), Bound: b.By})
+				Asked: fmt.Sprintf("%.2f", b.Asked), Given: fmt.Sprintf("%.2f", b.Given), Bound: b.By})
 		}
 	}
 	return list

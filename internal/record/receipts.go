@@ -46,8 +46,7 @@ func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64, 
 // receiptOf makes figures ready to be shown.
 func receiptOf(f *receipt.Figures, now time.Time) report.Receipt {
 	x := report.Receipt{Since: f.Since, Aborted: f.Aborted, Verdict: string(f.Verdict()), Saved: caused(&f.Saved, 1),
-		Neighbours: caused(&f.Taken, 1),
-		Requests:   caused(&f.Requests, 1)}
+		Neighbours: caused(&f.Taken, 1), Requests: caused(&f.Requests, 1)}
 	x.Treated, x.Withheld = f.Saved.Arms()
 	x.TreatedLost, x.WithheldLost = f.Saved.Means()
 	if elapsed := now.Sub(f.Since); elapsed > 0 && !f.Since.IsZero() {

@@ -109,8 +109,7 @@ func (r *Recorder) WholeTurn(out policy.Output, took time.Duration, bounded func
 	r.bounded = nil
 	n := out.Node
 	r.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used,
-		Threshold: n.Threshold(),
-		Granted:   out.Granted}
+		Threshold: n.Threshold(), Granted: out.Granted}
 	r.turns.add(took)
 }
 

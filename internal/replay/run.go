@@ -105,8 +105,7 @@ func run(list []*lot, o Setup, begin time.Time) ([]*outcome, error) {
 func (x *lot) group(o Setup, begin time.Time) trial.Group {
 	s := x.series
 	g := trial.Group{Path: x.path, Tenant: s.Namespace, Quota: cpu.Unlimited, Period: s.Period,
-		Load:   since(x.jobs, x.load, s.Begin.Sub(begin)),
-		Expiry: s.Begin, Strategy: strategy.Default()}
+		Load: since(x.jobs, x.load, s.Begin.Sub(begin)), Expiry: s.Begin, Strategy: strategy.Default()}
 	if x.limited {
 		g.Quota, g.Strategy = o.limit(s, s.Limits[0].Quota), o.Strategy
 	}

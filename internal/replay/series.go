@@ -82,10 +82,8 @@ func build(rows []*flight.Minute, covered []int64, from, to time.Time) (*Series,
 	period := time.Duration(rows[0].PeriodUs) * time.Microsecond
 	for _, m := range rows {
 		if p := time.Duration(m.PeriodUs) * time.Microsecond; p != period {
-			return nil, nil,
-				fmt.Errorf("the period of %.100q changed from %s to %s at %s: replay a time before or after it", name,
-					period, p,
-					time.UnixMilli(m.Start).In(from.Location()).Format("15:04 MST"))
+			return nil, nil, fmt.Errorf("the period of %.100q changed from %s to %s at %s: replay a time before or "+
+				"after it", name, period, p, time.UnixMilli(m.Start).In(from.Location()).Format("15:04 MST"))
 		}
 		if other := m.Name(); other != name {
 			notes = append(notes, fmt.Sprintf("%s was called %s before: it is one control group", name, other))
@@ -114,10 +112,9 @@ func once(rows []*flight.Minute, name string, zone *time.Location) (kept []*flig
 	seen := map[int64]bool{}
 	for _, m := range rows {
 		if seen[m.Start] {
-			notes = append(notes,
-				fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back or the agent was "+
-					"restarted; the first is replayed",
-					time.UnixMilli(m.Start).In(zone).Format("15:04 MST"), name))
+			notes = append(notes, fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back or "+
+				"the agent was restarted; the first is replayed", time.UnixMilli(m.Start).In(zone).Format("15:04 MST"),
+				name))
 			continue
 		}
 		seen[m.Start] = true
@@ -209,10 +206,8 @@ func (s *Series) limits(rows []*flight.Minute) {
 func restarted(list []*Series) (notes []string) {
 	for i := 1; i < len(list); i++ {
 		if a, b := list[i-1], list[i]; a.Name == b.Name {
-			notes = append(notes,
-				fmt.Sprintf(
-					"%s was restarted: it had the control groups %s and %s, each of which is replayed by itself",
-					a.Name, a.Cgroup, b.Cgroup))
+			notes = append(notes, fmt.Sprintf("%s was restarted: it had the control groups %s and %s, each of which "+
+				"is replayed by itself", a.Name, a.Cgroup, b.Cgroup))
 		}
 	}
 	return notes

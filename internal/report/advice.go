@@ -154,9 +154,8 @@ func (k AdvisedKind) lines(a Advice) []string {
 	if k.Saturated {
 		return []string{now, "It wants more than its limit on average: no burst helps.", k.raise(a)}
 	}
-	lines := []string{now,
-		fmt.Sprintf("Without a burst %s of its periods are throttled, mean delay %s periods.",
-			chance(k.ThrottledWithout), delay(k.DelayWithout))}
+	lines := []string{now, fmt.Sprintf("Without a burst %s of its periods are throttled, mean delay %s periods.",
+		chance(k.ThrottledWithout), delay(k.DelayWithout))}
 	if a.Granted > 0 {
 		lines = append(lines, fmt.Sprintf("With a burst of %s: %s, mean delay %s periods.", quotas(a.Granted),
 			chance(k.ThrottledWith), delay(k.DelayWith)))
@@ -167,13 +166,11 @@ func (k AdvisedKind) lines(a Advice) []string {
 		return append(lines, fmt.Sprintf("The limit alone is enough for at most %s throttled periods. %s", most,
 			k.lower(a)))
 	case k.Enough:
-		return append(lines,
-			fmt.Sprintf("Burst is enough for at most %s throttled periods: it takes %s of the quota. %s", most,
-				quotas(k.Needed), k.lower(a)))
+		return append(lines, fmt.Sprintf("Burst is enough for at most %s throttled periods: it takes %s of the "+
+			"quota. %s", most, quotas(k.Needed), k.lower(a)))
 	}
-	return append(lines,
-		fmt.Sprintf("Burst is not enough for at most %s throttled periods: that would take %s of the quota.", most,
-			quotas(k.Needed)), k.raise(a))
+	return append(lines, fmt.Sprintf("Burst is not enough for at most %s throttled periods: that would take %s of "+
+		"the quota.", most, quotas(k.Needed)), k.raise(a))
 }
 
 // raise says what limit it needs.

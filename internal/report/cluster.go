@@ -107,8 +107,7 @@ func statusOfAll(p *page, nodes []Answer[Status]) {
 			continue
 		}
 		p.printf("node %s: %s, %s; %.2f of %.2f CPUs used, %s; %s\n", a.Node, s.Mode, s.Node.words(), s.Node.Used,
-			s.Node.Capacity,
-			several(len(folded(s.Containers)), "container"), s.Events.line())
+			s.Node.Capacity, several(len(folded(s.Containers)), "container"), s.Events.line())
 		if s.Mode == Held {
 			p.printf("  held%s\n", s.heldLine())
 		}

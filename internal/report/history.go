@@ -279,6 +279,5 @@ func (f HistoryFigures) cells() []string {
 		limit = fmt.Sprintf("%.2f", *f.Limit)
 	}
 	return []string{limit, fmt.Sprintf("%.2f", f.Quota), fmt.Sprintf("%.2f", f.Mean), fmt.Sprintf("%.2f", f.Peak),
-		count(f.Throttles),
-		span(f.Throttled), count(f.Refills)}
+		count(f.Throttles), span(f.Throttled), count(f.Refills)}
 }

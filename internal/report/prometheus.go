@@ -121,14 +121,12 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 			"Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
 		throttles: describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.",
 			containerLabels()...),
-		missing: describe("throttle_events_missing",
-			"1 for each part of the programs in the kernel that could not be loaded: balance, wakeups, periods "+
-				"or forecast.", "part"),
+		missing: describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not "+
+			"be loaded: balance, wakeups, periods or forecast.", "part"),
 		nodeState: describe("node_state", "1 for the state that the guard sees the node in.", "state"),
 		mode:      describe("mode", "1 for the mode that the agent is in: active or held.", "mode"),
-		build: describe("build_info",
-			"Always 1. The labels name the versions of the agent, of the kernel and of the control groups.", "version",
-			"kernel", "cgroup"),
+		build: describe("build_info", "Always 1. The labels name the versions of the agent, of the kernel and of the "+
+			"control groups.", "version", "kernel", "cgroup"),
 	}
 }
 

@@ -154,8 +154,7 @@ func (l ReceiptList) Text(w io.Writer) error {
 	add := func(name string, r Receipt) {
 		n := r.Treated + r.Withheld
 		rows = append(rows, []string{name, strconv.FormatInt(n, 10), strconv.FormatInt(r.Withheld, 10),
-			signed(r.TreatedLost),
-			signed(r.WithheldLost), r.Saved.line()})
+			signed(r.TreatedLost), signed(r.WithheldLost), r.Saved.line()})
 	}
 	for _, c := range l.Containers {
 		add(c.Name, c.Receipt)
@@ -164,9 +163,8 @@ func (l ReceiptList) Text(w io.Writer) error {
 		add("all together", l.Node.Receipt)
 	}
 	p.table(rows)
-	p.printf("\nTHROTTLED, IF WITHHELD: mean wall time throttled in a spell. SAVED: their difference, weighted, " +
-		"with an interval of 95 %% " +
-		"that holds at whatever time one looks.\n\n")
+	p.printf("\nTHROTTLED, IF WITHHELD: mean wall time throttled in a spell. SAVED: their difference, weighted, with " +
+		"an interval of 95 %% that holds at whatever time one looks.\n\n")
 	for _, c := range l.Containers {
 		l.detail(&p, c.Name, c.Receipt)
 	}
@@ -178,8 +176,7 @@ func (l ReceiptList) Text(w io.Writer) error {
 
 func (ReceiptList) detail(p *page, name string, r Receipt) {
 	p.printf("%s, since %s: %s.\n  Saved a day %s; neighbours lost in the 100 ms after a spell began %s of CPU time.\n",
-		Printable(name), clock(r.Since), r.Verdict,
-		r.SavedPerDay.line(), r.Neighbours.line())
+		Printable(name), clock(r.Since), r.Verdict, r.SavedPerDay.line(), r.Neighbours.line())
 	if r.Requests.Known {
 		p.printf("  Its requests are throttled less: in a spell, all together, %s; a day %s.\n", r.Requests.line(),
 			r.RequestsPerDay.line())

@@ -66,8 +66,7 @@ func (r Recording) Text(w io.Writer) error {
 			limit = cpus(*c.Limit)
 		}
 		rows = append(rows, []string{c.Name, limit, cpus(c.Mean), cpus(c.Deviation), cpus(c.P95), cpus(c.P99),
-			cpus(c.Max),
-			percent(c.Share), percent(c.Many), percent(c.Throttled)})
+			cpus(c.Max), percent(c.Share), percent(c.Many), percent(c.Throttled)})
 	}
 	p.table(rows)
 	p.printf("\nMEAN to MAX: CPUs, over one period each. SHARE: mean, of the machine; so much of it are %d of them. "+

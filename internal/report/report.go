@@ -99,11 +99,9 @@ func (r Report) rows() (use, did [][]string) {
 			name += " (pod)"
 		}
 		use = append(use, []string{name, span(r.Now.Sub(c.Since)), strconv.FormatFloat(c.CPUs, 'f', 2, 64),
-			known(c.SecondCPUs), known(c.PeakCPUs),
-			count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall)})
+			known(c.SecondCPUs), known(c.PeakCPUs), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall)})
 		did = append(did, []string{name, count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises),
-			span(c.Raised),
-			count(c.Refills), span(c.WallSaved)})
+			span(c.Raised), count(c.Refills), span(c.WallSaved)})
 	}
 	return use, did
 }

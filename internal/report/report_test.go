@@ -90,10 +90,9 @@ func sample() Status {
 				Why:     "raised: throttled in 4 of 10 periods",
 				Receipt: &harmful,
 				Requests: &Requests{RequestWindow{time.Minute, 1200, 3, false, Quantiles{4 * ms, 9 * ms, 105 * ms},
-					Quantiles{3 * ms, 8 * ms, 99 * ms}, Quantiles{0, 0, ms},
-					Quantiles{4 * ms, 8 * ms, 15 * ms}, 9 * time.Second, 3 * time.Second, true},
-					RequestTotals{5000, 3, time.Minute, 20 * time.Second,
-						[]Length{{131072, 0}, {16777216, 4000}, {134217728, 1000}}, true}},
+					Quantiles{3 * ms, 8 * ms, 99 * ms}, Quantiles{0, 0, ms}, Quantiles{4 * ms, 8 * ms, 15 * ms},
+					9 * time.Second, 3 * time.Second, true}, RequestTotals{5000, 3, time.Minute, 20 * time.Second,
+					[]Length{{131072, 0}, {16777216, 4000}, {134217728, 1000}}, true}},
 				Totals: Totals{Usage: 1800 * time.Second, Periods: 45000, Throttled: 500,
 					ThrottledTime: 9 * time.Second,
 					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond,
@@ -129,8 +128,7 @@ func sample() Status {
 			},
 		},
 		Writes: Writes{
-			Results: map[plan.Knob]map[plan.Outcome]int64{
-				plan.Quota: {plan.Applied: 25, plan.Trampled: 1},
+			Results: map[plan.Knob]map[plan.Outcome]int64{plan.Quota: {plan.Applied: 25, plan.Trampled: 1},
 				plan.Burst: {plan.Applied: 91, plan.Clamped: 1, plan.Refused: 1}},
 			Decisions: map[string]int64{"raise": 7, "give-back": 6, "pod": 13, "burst": 3, "refill": 90},
 		},

@@ -70,9 +70,8 @@ func (r RequestTimes) line() string {
 func (r *RequestWindow) Line() string {
 	switch {
 	case r.Withheld:
-		return fmt.Sprintf("response times cannot be told: %d of %d came on connections that carry several "+
-			"requests at a time", r.Doubtful,
-			r.Answered+r.Doubtful)
+		return fmt.Sprintf("response times cannot be told: %d of %d came on connections that carry several requests "+
+			"at a time", r.Doubtful, r.Answered+r.Doubtful)
 	case r.Answered == 0:
 		return "none answered in the last " + span(r.Window)
 	}
@@ -121,9 +120,8 @@ func newRequestMetrics() requestMetrics {
 			"Time from the arrival of a request's last bytes to the last send of its answer.", containerLabels()...),
 		throttled: describe("container_request_throttled_seconds_total",
 			"Part of the response times in which the container was throttled.", containerLabels()...),
-		doubtful: describe("container_requests_doubtful_total",
-			"Requests on connections that carry several at a time; they are in no response time.",
-			containerLabels()...),
+		doubtful: describe("container_requests_doubtful_total", "Requests on connections that carry several at a "+
+			"time; they are in no response time.", containerLabels()...),
 	}
 }
 

@@ -66,8 +66,7 @@ func (r *Reserve) lines(p *page) {
 		policy += ", for all containers"
 	}
 	p.printf("reserve (%s): %d with exclusive CPUs, %d refused; share pool %s (%d CPUs, at least %g)\n", policy,
-		len(r.Exclusive), len(r.Refused),
-		dash(r.Shared), r.CPUs, r.MinShared)
+		len(r.Exclusive), len(r.Refused), dash(r.Shared), r.CPUs, r.MinShared)
 	for _, o := range r.Exclusive {
 		var more []string
 		for _, m := range []struct {

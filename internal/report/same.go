@@ -14,12 +14,10 @@ func (c *Container) Same(o *Container) bool {
 		one.Receipt, one.Requests = nil, nil
 		one.Totals.Events, one.Totals.Waited = nil, nil
 	}
-	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) &&
-		sameTime(c.RefillsOff, o.RefillsOff) &&
-		sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
+	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) && sameTime(c.RefillsOff,
+		o.RefillsOff) && sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
 		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.Same(o.Totals.Events) &&
-		c.Totals.Waited.same(o.Totals.Waited) &&
-		c.Requests.same(o.Requests)
+		c.Totals.Waited.same(o.Totals.Waited) && c.Requests.same(o.Requests)
 }
 
 func sameTime(a, b *time.Time) bool {
@@ -36,9 +34,8 @@ func (t *Throttles) Same(o *Throttles) bool {
 		return t == o
 	}
 	return t.Begun == o.Begun && t.Ended == o.Ended && t.Unreported == o.Unreported && t.Wall == o.Wall &&
-		t.Foreseen == o.Foreseen &&
-		sameValue(t.Requests, o.Requests) && t.Last == o.Last && t.Peak == o.Peak && t.Second == o.Second &&
-		slices.Equal(t.Lengths, o.Lengths)
+		t.Foreseen == o.Foreseen && sameValue(t.Requests, o.Requests) && t.Last == o.Last && t.Peak == o.Peak &&
+		t.Second == o.Second && slices.Equal(t.Lengths, o.Lengths)
 }
 
 func (w *Waited) same(o *Waited) bool {

@@ -38,8 +38,7 @@ type SchedulerTotals struct {
 // Plus adds the totals of another scheduler.
 func (t SchedulerTotals) Plus(o SchedulerTotals) SchedulerTotals {
 	return SchedulerTotals{Online: t.Online + o.Online, Offline: t.Offline + o.Offline, Floor: t.Floor + o.Floor,
-		Floors: t.Floors + o.Floors,
-		Beside: t.Beside + o.Beside, Kicks: t.Kicks + o.Kicks, Expels: t.Expels + o.Expels}
+		Floors: t.Floors + o.Floors, Beside: t.Beside + o.Beside, Kicks: t.Kicks + o.Kicks, Expels: t.Expels + o.Expels}
 }
 
 // line is "scheduler in force since 12:00:00, stall 1.2ms; it enforces quotas and bursts, and none is raised;

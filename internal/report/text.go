@@ -41,8 +41,7 @@ func (s Status) head(p *page) {
 	}
 	if r := n.Risk; r != nil {
 		p.printf("load line: risk %s of the periods, target %s; %s of the requested bursts are granted (with all of "+
-			"them: %s)\n",
-			part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
+			"them: %s)\n", part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
 	}
 	p.printf("throttles: %s\n", s.Events.line())
 	if c := s.Colocation; c != nil {

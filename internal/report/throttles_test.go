@@ -26,10 +26,9 @@ func TestThrottlesPlus(t *testing.T) {
 
 func TestSchedulerInWords(t *testing.T) {
 	s := sampleScheduler()
-	want := "scheduler in force since 2026-11-21 09:00:00, stall 1.2ms; it enforces quotas and bursts, and none " +
-		"is raised; " +
-		"offline had to yield 120 times (7 to a core's other thread), was given a floor 6 times, 18ms in all, and " +
-		"ran 2ms beside online on a core"
+	want := "scheduler in force since 2026-11-21 09:00:00, stall 1.2ms; it enforces quotas and bursts, and none is " +
+		"raised; offline had to yield 120 times (7 to a core's other thread), was given a floor 6 times, 18ms in " +
+		"all, and ran 2ms beside online on a core"
 	if got := s.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

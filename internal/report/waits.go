@@ -146,9 +146,8 @@ func newWaitsMetrics() waitsMetrics {
 			"How long threads of a rank waited for a CPU, without time throttled.", "rank"),
 		rankBeside: describe("rank_beside_seconds_total",
 			"Time that a rank ran while the core's other thread ran the other rank.", "rank"),
-		contention: describe("node_contention",
-			"Share of the time of runnable threads in which another group used the CPU that they waited for; over "+
-				"the last 10 s."),
+		contention: describe("node_contention", "Share of the time of runnable threads in which another group used "+
+			"the CPU that they waited for; over the last 10 s."),
 		contended: describe("node_contended_seconds_total",
 			"Thread time in which containers waited for a CPU that another group used."),
 		runnable: describe("node_runnable_seconds_total",

@@ -98,16 +98,13 @@ func TestNearNodes(t *testing.T) {
 func TestPacking(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 0.5}, {Name: "b", CPUs: 0.75}, {Name: "c", CPUs: 0.25},
-		{Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5},
-		{Name: "f", CPUs: 0}})
+		{Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5}, {Name: "f", CPUs: 0}})
 	want := Allocation{
 		Sets:   map[string]cpu.Set{"a": {0}, "b": {1}, "c": {1}, "d": {0}},
 		Packed: map[string]bool{"a": true, "b": true, "c": true, "d": true},
 		Shared: cpu.Set{2, 3},
-		Refused: []Refusal{{"f", "it has neither a request nor a limit"},
-			{"e",
-				"it needs 2 CPUs (request 1.5); of 4 CPUs online, 2 are exclusive already, and the share pool keeps " +
-					"1: 1 is left"}},
+		Refused: []Refusal{{"f", "it has neither a request nor a limit"}, {"e", "it needs 2 CPUs (request 1.5); of 4 " +
+			"CPUs online, 2 are exclusive already, and the share pool keeps 1: 1 is left"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -118,10 +115,9 @@ func TestArithmetic(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), MinShared: 1, Requested: 2.5, Kept: cpu.Set{0, 9}}
 	got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}},
 		{Name: "new", CPUs: 2.5, Within: cpu.Set{3, 4}}})
-	want := []Refusal{{"new",
-		"it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept back (0,9), " +
-			"and the share pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its " +
-			"groups may run"}}
+	want := []Refusal{{"new", "it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept " +
+		"back (0,9), and the share pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where " +
+		"its groups may run"}}
 	if diff := cmp.Diff(want, got.Refused); diff != "" {
 		t.Error(diff)
 	}

@@ -195,8 +195,7 @@ func (m *Meter) learn(now time.Time, capacity float64, risk noderisk.Risk, inter
 		return false
 	}
 	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Interval: interval,
-		Share: risk.Share, Met: risk.Met,
-		Containers: risk.Containers, Capacity: capacity, At: now}
+		Share: risk.Share, Met: risk.Met, Containers: risk.Containers, Capacity: capacity, At: now}
 	if !risk.Met {
 		m.problem = report.ProblemLoadLineMissed
 	}

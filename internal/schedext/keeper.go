@@ -257,8 +257,7 @@ func (k *Keeper) End(now time.Time) {
 		k.Changed(now)
 	}
 	*k = Keeper{Log: k.Log, Groups: k.Groups, Changed: k.Changed, Loader: k.Loader, probe: k.probe, offline: k.offline,
-		counts: k.counts,
-		totals: k.totals}
+		counts: k.counts, totals: k.totals}
 }
 
 // InForce says whether a scheduler of ours is in force.

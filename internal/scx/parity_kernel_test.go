@@ -37,8 +37,7 @@ func BenchmarkParity(b *testing.B) {
 	for _, w := range works {
 		kernel, own := medianOf(figures[w.name][0]), medianOf(figures[w.name][1])
 		fmt.Printf("%-36s kernel p50 %6.0f p99 %6.0f us, ours p50 %6.0f p99 %6.0f us, ratio p50 %.2f p99 %.2f\n",
-			w.name,
-			us(kernel.p50), us(kernel.p99), us(own.p50), us(own.p99), float64(own.p50)/float64(kernel.p50),
+			w.name, us(kernel.p50), us(kernel.p99), us(own.p50), us(own.p99), float64(own.p50)/float64(kernel.p50),
 			float64(own.p99)/float64(kernel.p99))
 	}
 }

@@ -72,9 +72,8 @@ func (m machine) preflight(o *Object) []Finding {
 		" schedulers were loaded since boot"}, m.vacant(state), m.lockdown()}
 	types, err := m.types()
 	if err != nil {
-		return append(list,
-			Finding{"types", false, fmt.Sprintf("the kernel has no type information (/sys/kernel/btf/vmlinux): %v",
-				err)})
+		return append(list, Finding{"types", false, fmt.Sprintf("the kernel has no type information "+
+			"(/sys/kernel/btf/vmlinux): %v", err)})
 	}
 	list = append(list, Finding{"types", true, "the kernel has type information"})
 	functions, operations := o.needs()

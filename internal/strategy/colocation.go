@@ -26,8 +26,7 @@ const (
 // Mechanisms lists them all.
 func Mechanisms() []Mechanism {
 	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSlice,
-		MechanismCoreSched,
-		MechanismSchedExt, MechanismNone}
+		MechanismCoreSched, MechanismSchedExt, MechanismNone}
 }
 
 // CPUQOS is what a class of containers gets, in the peer's terms.

@@ -86,9 +86,8 @@ func (m Model) strip(height int) []string {
 		lines = append(lines, fmt.Sprintf("%*s ", axis-1, "tokens")+saved.String())
 	}
 	span := time.Duration(p.End[len(p.End)-1]-p.End[from])*time.Millisecond + p.Length
-	return append(lines,
-		cut(fmt.Sprintf("%*s the last %s, in periods of %s; x throttled, r refilled, ─ quota", axis-1, "",
-			span.Round(100*time.Millisecond), p.Length), m.Width))
+	return append(lines, cut(fmt.Sprintf("%*s the last %s, in periods of %s; x throttled, r refilled, ─ quota", axis-1,
+		"", span.Round(100*time.Millisecond), p.Length), m.Width))
 }
 
 // cell is one of a bar: row 1 is the lowest.

@@ -24,9 +24,8 @@ func ptr[T any](v T) *T { return &v }
 func sample() view.View {
 	row := func(name string, limit time.Duration, used float64, lost time.Duration, throttled int64) view.Row {
 		return view.Row{ID: "/kubepods/" + name, Name: name, Level: "container", Policy: "auto", Period: 100 * ms,
-			Limit: &limit, Quota: &limit, QuotaAsked: &limit,
-			Used: &used, Peak: ptr(used * 1.5), Lost: &lost, Throttled: &throttled, Refills: ptr(
-				throttled * 3), Tokens: ptr(12 * ms), Burst: limit}
+			Limit: &limit, Quota: &limit, QuotaAsked: &limit, Used: &used, Peak: ptr(used * 1.5), Lost: &lost,
+			Throttled: &throttled, Refills: ptr(throttled * 3), Tokens: ptr(12 * ms), Burst: limit}
 	}
 	hot := row("shop/checkout/api", 50*ms, 0.98, 4200*ms, 131)
 	hot.Quota, hot.Cause, hot.Why = ptr(150*ms), view.AtCap, "throttled within the last 3 s: demand up to 148ms a "+
@@ -39,8 +38,7 @@ func sample() view.View {
 	return view.View{Schema: view.Schema, Now: t0, Node: "worker-1", Version: "0.1.0", Mode: report.Active,
 		Window: time.Minute,
 		Sentence: "shop/checkout/api lost 4.2 s of the last minute: throttled by its own limit of 0.5 CPUs; it uses " +
-			"all that its policy permits in a period; " +
-			"Plimsoll made 393 refills, and has raised the quota to 1.5 CPUs.",
+			"all that its policy permits in a period; Plimsoll made 393 refills, and has raised the quota to 1.5 CPUs.",
 		Mark: view.Mark{Node: report.Node{State: "idle", CPUs: 8, Capacity: 8, Used: 3.41, Threshold: 4, Granted: 1,
 			Risk: &report.Risk{Now: 0.0004}},
 			Changed: 3, Undo: "plimsoll restore"},

@@ -69,9 +69,8 @@ func parseMeta(data []byte) (meta, error) {
 // apply puts metadata and arrays together.
 func (m meta) apply(t *Trace) error {
 	if m.Samples != t.Len() || len(m.Containers) != len(t.Series) {
-		return bad("the file was cut short, or the metadata is another's",
-			"the metadata is of %d periods of %d containers, the data of %d of %d",
-			m.Samples, len(m.Containers), t.Len(), len(t.Series))
+		return bad("the file was cut short, or the metadata is another's", "the metadata is of %d periods of %d "+
+			"containers, the data of %d of %d", m.Samples, len(m.Containers), t.Len(), len(t.Series))
 	}
 	t.Period, t.CPUs, t.Aligned, t.Late = time.Duration(m.Period), m.CPUs, m.Aligned, m.Late
 	if m.Started != nil {

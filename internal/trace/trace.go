@@ -136,9 +136,8 @@ func (t Trace) Warnings() []string {
 		list = append(list, fmt.Sprintf("%d periods are few: rare peaks are not in them", n))
 	}
 	if t.Late > 0 {
-		list = append(list,
-			fmt.Sprintf("the end of %d of %d periods was read late: what was used around it is spread over the periods",
-				t.Late, t.Len()))
+		list = append(list, fmt.Sprintf("the end of %d of %d periods was read late: what was used around it is "+
+			"spread over the periods", t.Late, t.Len()))
 	}
 	for _, s := range t.Series {
 		f := s.Figures()
@@ -147,18 +146,15 @@ func (t Trace) Warnings() []string {
 				fmt.Sprintf("the limit of %q changed while it was recorded, and was as low as %.3g CPUs: record it "+
 					"again under one limit or none; `plimsoll pause` keeps an agent from raising it", s.Name, s.Limit))
 		} else if !s.Limited() && f.Throttled > 0 {
-			list = append(list,
-				fmt.Sprintf("%q stood throttled in %.1f %% of the periods by a limit that is not in the recording: "+
-					"a group above it may have one", s.Name, 100*f.Throttled))
+			list = append(list, fmt.Sprintf("%q stood throttled in %.1f %% of the periods by a limit that is not in "+
+				"the recording: a group above it may have one", s.Name, 100*f.Throttled))
 		}
 		switch {
 		case f.Mean == 0:
 			list = append(list, fmt.Sprintf("%q did not run at all: every period is 0", s.Name))
 		case f.Max > 1.1:
-			list = append(list,
-				fmt.Sprintf(
-					"%q used up to %.0f %% of the machine: are these shares of the machine, 1 for all its CPUs?",
-					s.Name, 100*f.Max))
+			list = append(list, fmt.Sprintf("%q used up to %.0f %% of the machine: are these shares of the machine, "+
+				"1 for all its CPUs?", s.Name, 100*f.Max))
 		}
 	}
 	return list

@@ -64,9 +64,8 @@ func (r *record) compare(t *testing.T, seed uint64, w *World) {
 		}
 	}
 	if !golden.Updating() && seed < uint64(len(r.wanted)) && r.wanted[seed] != line {
-		t.Errorf(
-			"other decisions: %s, on record: %s; hint: write them out with -decisions, here and at the last commit",
-			line, r.wanted[seed])
+		t.Errorf("other decisions: %s, on record: %s; hint: write them out with -decisions, here and at the last "+
+			"commit", line, r.wanted[seed])
 	}
 }
 

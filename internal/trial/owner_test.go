@@ -77,8 +77,7 @@ func TestResizeAtEveryState(t *testing.T) {
 			k := mainline(4, seed)
 			k.Version = version
 			a := Group{Path: "/kube/pod/a", Pod: "/kube/pod", Quota: 50 * ms, Period: 100 * ms,
-				Strategy: with(strategy.Auto),
-				Load:     sim.OnOff(2*time.Second, 5*time.Second, 2)}
+				Strategy: with(strategy.Auto), Load: sim.OnOff(2*time.Second, 5*time.Second, 2)}
 			if n%4 < 2 { // which needs no more than the burst
 				a.Load = sim.Periodic(time.Second, sim.Fixed(10*ms), 1)
 			}

@@ -25,8 +25,7 @@ type attacked struct {
 // throttled in each, once without refills, and never has a burst.
 func victim() Group {
 	return Group{Path: "/kube/victim/c", Pod: "/kube/victim", Tenant: "victim", Quota: 50 * ms, Period: 100 * ms,
-		Request: 0.5,
-		Load:    sim.Periodic(690*ms, sim.Fixed(80*ms), 2), Strategy: with(strategy.CFSQuotaBurstOnly)}
+		Request: 0.5, Load: sim.Periodic(690*ms, sim.Fixed(80*ms), 2), Strategy: with(strategy.CFSQuotaBurstOnly)}
 }
 
 // attack runs a victim beside attackers for d. each is called after every turn.
@@ -147,9 +146,8 @@ func TestStartsInALoop(t *testing.T) {
 					w.Kernel.RemoveGroup(fmt.Sprintf("/kube/a%d-%d/c", i, n-1))
 				}
 				w.begins(t, Group{Path: fmt.Sprintf("/kube/a%d-%d/c", i, n), Pod: fmt.Sprintf("/kube/a%d-%d", i, n),
-					Tenant: of,
-					Quota:  20 * ms, Period: 100 * ms, Request: 0.2, Load: sim.Spin(1), Strategy: with(
-						strategy.CFSQuotaBurstOnly)})
+					Tenant: of, Quota: 20 * ms, Period: 100 * ms, Request: 0.2, Load: sim.Spin(1),
+					Strategy: with(strategy.CFSQuotaBurstOnly)})
 			}
 			if n++; n > 1 {
 				used = w.Kernel.Used(newcomer.Path).Seconds()

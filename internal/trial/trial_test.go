@@ -121,8 +121,7 @@ func TestManySeeds(t *testing.T) {
 			groups = append(groups, randomGroup(rng, base+"/c"+string(rune('0'+i)), pod))
 		}
 		w, err := New(Scenario{Kernel: mainline(1+rng.IntN(8), seed), Threshold: int64(30 + rng.IntN(71)),
-			Groups: groups,
-			Events: seed/2%2 == 1})
+			Groups: groups, Events: seed/2%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,8 +130,7 @@ func (c Cause) words(still bool) string {
 		PolicyNone: {"its policy was none, so nothing was done about it",
 			"its policy is none, so nothing is done about it"},
 		Refused: {"a write to its files was refused", "a write to its files was refused"},
-		AtCap: {"it used all that its policy permits in a period",
-			"it uses all that its policy permits in a period"},
+		AtCap:   {"it used all that its policy permits in a period", "it uses all that its policy permits in a period"},
 		LoadLine: {"the node's load line cut what its policy permits",
 			"the node's load line cuts what its policy permits"},
 		ExtraCores: {"an administrator's bound on CPUs above limits was used up",
@@ -189,8 +188,7 @@ func sentence(v View, behind *waiting) string {
 	}
 	worst := losers[0]
 	text := fmt.Sprintf("%s lost %s of %s: %s%s%s%s", report.Printable(worst.Name), seconds(*worst.Lost), span,
-		limitWords(worst), until(v.Now, worst),
-		worst.Cause.words(worst.Cause == worst.CauseNow), done(worst))
+		limitWords(worst), until(v.Now, worst), worst.Cause.words(worst.Cause == worst.CauseNow), done(worst))
 	if len(losers) > 1 {
 		text += fmt.Sprintf("; %d more lost %s", len(losers)-1, seconds(rest))
 	}

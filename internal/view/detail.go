@@ -72,8 +72,7 @@ type Strip struct{ bank bank }
 func (s *Strip) Add(row Row, list []history.Period) Periods {
 	n := len(list)
 	p := Periods{Length: row.Period, End: make([]int64, n), Used: make([]int32, n), Quota: make([]int32, n),
-		Tokens:    make([]int32, n),
-		Throttles: make([]int32, n), Lost: make([]int32, n), Refills: make([]int32, n)}
+		Tokens: make([]int32, n), Throttles: make([]int32, n), Lost: make([]int32, n), Refills: make([]int32, n)}
 	for i, one := range list {
 		s.bank.add(one, row.Period)
 		p.End[i], p.Used[i], p.Quota[i], p.Lost[i] = one.End, one.Used, one.Quota, one.Lost

@@ -112,8 +112,7 @@ func (t *Tracker) group(c *report.Container) *group {
 func (g *group) take(s *report.Status, c *report.Container, periods []history.Period) {
 	now := s.Now
 	next := sums{at: now, lost: c.Totals.ThrottledWall, throttled: c.Totals.Throttled, refills: c.Totals.Refills,
-		atCap:  c.Totals.AtCap,
-		behind: behind(c.Totals.Waited)}
+		atCap: c.Totals.AtCap, behind: behind(c.Totals.Waited)}
 	if n := len(g.sums); n == 0 || !g.sums[n-1].same(next) {
 		if g.sums = append(g.sums, next); n > 0 {
 			g.lose(s, c, next.less(g.sums[n-1]))
@@ -179,8 +178,7 @@ func (g *group) window() sums {
 // less is what has been counted since.
 func (s sums) less(o sums) sums {
 	return sums{lost: max(0, s.lost-o.lost), throttled: max(0, s.throttled-o.throttled),
-		refills: max(0, s.refills-o.refills),
-		atCap:   max(0, s.atCap-o.atCap), behind: max(0, s.behind-o.behind)}
+		refills: max(0, s.refills-o.refills), atCap: max(0, s.atCap-o.atCap), behind: max(0, s.behind-o.behind)}
 }
 
 // behind is the time waited behind neighbours.
@@ -258,10 +256,9 @@ type numbers struct {
 func (t *Tracker) row(v *View, n *numbers, c *report.Container, recorded bool) Row {
 	g := t.groups[c.Cgroup]
 	row := Row{ID: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level,
-		Policy: string(c.Strategy.Policy),
-		Limit:  finite(&n.limit, c.Limit), Period: c.Period, Quota: finite(&n.quota, c.Quota.InForce),
-		QuotaAsked: finite(&n.asked, c.Quota.Requested),
-		Burst:      c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
+		Policy: string(c.Strategy.Policy), Limit: finite(&n.limit, c.Limit), Period: c.Period,
+		Quota: finite(&n.quota, c.Quota.InForce), QuotaAsked: finite(&n.asked, c.Quota.Requested),
+		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
 		Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
 	if c.Requests != nil {
 		row.Requests = &c.Requests.RequestWindow

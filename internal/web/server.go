@@ -103,9 +103,8 @@ const (
 // bounded is a server whose requests have a bounded size and time.
 func bounded(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout,
-		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withMember, ErrorLog: slog.NewLogLogger(
-			log.Handler(), slog.LevelDebug)}
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withMember,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 }
 
 // serve answers on listeners until ctx ends, and lets the requests under way finish for a moment.

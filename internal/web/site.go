@@ -98,8 +98,7 @@ func OpenSite(o SiteOptions) (*Site, error) {
 
 func errOpen(address string) error {
 	return &Error{Msg: fmt.Sprintf("listen on %s: names and use of all containers would be open to the network",
-		address),
-		Advice: "say who may read: --token-file, --client-ca or --kube-auth (docs/REFERENCE.md)"}
+		address), Advice: "say who may read: --token-file, --client-ca or --kube-auth (docs/REFERENCE.md)"}
 }
 
 func (s *Site) close() {
@@ -219,8 +218,7 @@ func (s *Site) checkHost(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !knownHost(r.Host, names) {
 			s.pages.fail(w, &Error{Msg: fmt.Sprintf("%.80q is not a name of this server", r.Host),
-				Code:   http.StatusMisdirectedRequest,
-				Advice: "ask by its address, or name the host with --host"})
+				Code: http.StatusMisdirectedRequest, Advice: "ask by its address, or name the host with --host"})
 			return
 		}
 		next.ServeHTTP(w, r)

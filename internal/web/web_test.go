@@ -232,8 +232,7 @@ func TestClientCalls(t *testing.T) {
 	released, err := c.Release(ctx, "/lab/a", time.Minute)
 	check("release", released, Released{Target{"/lab/a", "default/web/nginx"}, results()}, err)
 	check("the agent's side", a.calls, []string{"hold looking", "hold+restore restoring", "retire", "resume",
-		"pause /lab/a 30m0s", "pause /lab/b 0s",
-		"release /lab/a 1m0s"}, nil)
+		"pause /lab/a 30m0s", "pause /lab/b 0s", "release /lab/a 1m0s"}, nil)
 }
 
 type advised struct{ error }

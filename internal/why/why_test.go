@@ -16,9 +16,8 @@ func ptr[T any](v T) *T { return &v }
 
 func row() view.Row {
 	return view.Row{ID: "/kubepods/a", Name: "shop/checkout/api", Pod: "shop/checkout", Policy: "auto",
-		Period: 100 * ms, Limit: ptr(50 * ms), Quota: ptr(150 * ms),
-		Lost: ptr(4200 * ms), Throttled: ptr(int64(131)), Refills: ptr(int64(393)), Peak: ptr(
-			1.48), Burst: 50 * ms, Why: "throttled in 4 of 10 periods"}
+		Period: 100 * ms, Limit: ptr(50 * ms), Quota: ptr(150 * ms), Lost: ptr(4200 * ms), Throttled: ptr(int64(131)),
+		Refills: ptr(int64(393)), Peak: ptr(1.48), Burst: 50 * ms, Why: "throttled in 4 of 10 periods"}
 }
 
 func TestParagraph(t *testing.T) {

@@ -43,9 +43,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.Requests, "requests", 0, "go on until each mode has had so many requests")
 	set.Float64Var(&s.Limit, "limit", s.Limit, "CPU limit of Apache (published: 4, on larger machines)")
 	set.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the arrivals")
-	set.StringVar(&s.against, "against", s.against,
-		"published figures to compare with: koordinator (all policies), kernel (kernel burst only, at 62.5 % of "+
-			"the limit)")
+	set.StringVar(&s.against, "against", s.against, "published figures to compare with: koordinator (all policies), "+
+		"kernel (kernel burst only, at 62.5 % of the limit)")
 	set.StringVar(&s.modes, "modes", "", "modes to measure, separated by commas (default: those of the comparison)")
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
 }

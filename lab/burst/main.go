@@ -238,10 +238,8 @@ func interval(values []float64) (center, reach float64) {
 
 // WriteText writes the table.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"Requests of %.1f ms of CPU time to a service with a limit of %g CPUs, so many at once; %d rounds, "+
-			"kernel %s.\n\n",
-		r.Work, r.Limit, r.Rounds, r.Kernel)
+	fmt.Fprintf(page, "Requests of %.1f ms of CPU time to a service with a limit of %g CPUs, so many at once; %d "+
+		"rounds, kernel %s.\n\n", r.Work, r.Limit, r.Rounds, r.Kernel)
 	var t experiment.Table
 	t.Row("at once|mode|all answered|later than unlimited|CPU time of the agent")
 	for _, row := range r.Rows {
@@ -252,7 +250,6 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		t.Row("%d|%s|%.1f ms|%s|%.2f ms", row.AtOnce, row.Mode, row.Mean, later, row.Agent)
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"All answered: mean time until the last answer. Later: mean of the differences, round by round, with the 95 "+
-			"% interval.")
+	fmt.Fprintln(page, "All answered: mean time until the last answer. Later: mean of the differences, round by "+
+		"round, with the 95 % interval.")
 }

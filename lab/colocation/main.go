@@ -56,9 +56,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.Float64Var(&s.rate, "rate", s.rate, "requests a second (default: 75 for each CPU; in a virtual machine 10)")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the rows' order")
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
-	set.StringVar(&s.vm, "vm", "",
-		"run in a virtual machine with this kernel, such as 6.18, which has sched_ext; its response times are those "+
-			"of no machine")
+	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.18, which has sched_ext; "+
+		"its response times are those of no machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: a small document and a small film")
 }
 

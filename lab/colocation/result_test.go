@@ -48,10 +48,9 @@ func slotOf(r row, p50, p90, p99 time.Duration, f figures) figures {
 func rounds() []figures {
 	var slots []figures
 	for _, slow := range []time.Duration{1, 1, 50} {
-		slots = append(slots,
-			slotOf(baseline, 1*ms*slow, 2*ms*slow, 4*ms*slow, figures{Machine: 0.1, Online: 0.2, Ran: 1}),
-			slotOf(control, 2*ms*slow, 4*ms*slow, 10*ms*slow,
-				figures{Machine: 0.98, Online: 0.2, Frames: 180, Ran: 1, Waited: 1}),
+		slots = append(slots, slotOf(baseline, 1*ms*slow, 2*ms*slow, 4*ms*slow,
+			figures{Machine: 0.1, Online: 0.2, Ran: 1}), slotOf(control, 2*ms*slow, 4*ms*slow, 10*ms*slow,
+			figures{Machine: 0.98, Online: 0.2, Frames: 180, Ran: 1, Waited: 1}),
 			slotOf(weight, 1*ms*slow, 3*ms*slow, 8*ms*slow, figures{Machine: 0.97, Online: 0.2, Frames: 175}),
 			slotOf(idle, 1*ms*slow, 2200*time.Microsecond*slow, 5*ms*slow,
 				figures{Machine: 0.96, Online: 0.38, Frames: 153, Waited: 0.1}))
@@ -118,8 +117,7 @@ func TestSummarize(t *testing.T) {
 	}
 	near := cmpopts.EquateApprox(0.002, 0.002) // the histogram keeps three digits
 	want := figures{Row: idle, P50: 1, P90: 2.2, P99: 5, Mean: 1.88, ChangeP90: 0.1, ChangeP99: 0.25, Machine: 0.96,
-		Online: 0.38, Frames: 153,
-		Requests: 300, Waited: 0.1, Lost: 1.88 - 1.7, LostWait: 0.1, LostOther: 0.08}
+		Online: 0.38, Frames: 153, Requests: 300, Waited: 0.1, Lost: 1.88 - 1.7, LostWait: 0.1, LostOther: 0.08}
 	if diff := cmp.Diff(want, *r.row(idle), near, cmpopts.IgnoreFields(figures{}, "Curve", "load")); diff != "" {
 		t.Errorf("row %s (-want +got):\n%s", idle, diff)
 	}

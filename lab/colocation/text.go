@@ -11,10 +11,8 @@ import (
 // WriteText writes the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(page,
-		"nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed %d. Kernel "+
-			"%s, cgroup %s, %d CPUs.\n\n",
-		c.Rate, c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs)
+	fmt.Fprintf(page, "nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed "+
+		"%d. Kernel %s, cgroup %s, %d CPUs.\n\n", c.Rate, c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs)
 	r.table(page)
 	page.WriteByte('\n')
 	r.split(page)
@@ -40,9 +38,8 @@ func (r *result) table(page *bytes.Buffer) {
 			f.P90, by(f.ChangeP90), f.P99, by(f.ChangeP99), 100*f.Machine, frames, f.Errors)
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"RT: response time of nginx, from when the request was due, and its change against the baseline. Machine "+
-			"CPU: use of all CPUs.")
+	fmt.Fprintln(page, "RT: response time of nginx, from when the request was due, and its change against the "+
+		"baseline. Machine CPU: use of all CPUs.")
 }
 
 // split says where the lost time went.
@@ -57,9 +54,8 @@ func (r *result) split(page *bytes.Buffer) {
 		}
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"Lost against the baseline: run queue is what the kernel counted of nginx's tasks (schedstat), hardware is "+
-			"the rest. A CPU")
+	fmt.Fprintln(page, "Lost against the baseline: run queue is what the kernel counted of nginx's tasks "+
+		"(schedstat), hardware is the rest. A CPU")
 	fmt.Fprintln(page, "that is never idle wakes faster, so the rest may be negative. CPU time: of nginx, a request.")
 }
 
@@ -79,26 +75,22 @@ func (r *result) slowSplit(page *bytes.Buffer) {
 		t.Row(form, f.Row, s.Took, s.Ran, s.Waited, s.Rest)
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"The slowest requests, whose middle is p99, against those of the baseline: more CPU time for the same work "+
-			"is hardware (caches,")
-	fmt.Fprintln(page,
-		"memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, and the "+
-			"load sender.")
+	fmt.Fprintln(page, "The slowest requests, whose middle is p99, against those of the baseline: more CPU time for "+
+		"the same work is hardware (caches,")
+	fmt.Fprintln(page, "memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, "+
+		"interrupts, and the load sender.")
 }
 
 // careful says what has to be known beside the figures.
 func (r *result) careful() []string {
 	var say []string
 	if r.Conditions.Emulated {
-		say = append(say,
-			"Careful: the CPUs are emulated: tasks run in the same order as on real ones, and response times are "+
-				"those of no machine.")
+		say = append(say, "Careful: the CPUs are emulated: tasks run in the same order as on real ones, and response "+
+			"times are those of no machine.")
 	}
 	if !r.Conditions.Foremost {
-		say = append(say,
-			"Careful: the load generator waited for CPUs like all other processes: its own waits are part of the "+
-				"response times.")
+		say = append(say, "Careful: the load generator waited for CPUs like all other processes: its own waits are "+
+			"part of the response times.")
 	}
 	for _, f := range r.Rows {
 		if f.Errors > 0 {
@@ -106,9 +98,8 @@ func (r *result) careful() []string {
 				f.Cause))
 		}
 		if f.Late > f.P50 {
-			say = append(say,
-				fmt.Sprintf("%s: the load generator was late by up to %.1f ms, which counts as response time.", f.Row,
-					f.Late))
+			say = append(say, fmt.Sprintf("%s: the load generator was late by up to %.1f ms, which counts as "+
+				"response time.", f.Row, f.Late))
 		}
 	}
 	return say

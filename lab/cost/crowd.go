@@ -79,8 +79,7 @@ func (c crowd) growth(from crowd) []experiment.Figure {
 	pods := float64(c.Pods) / float64(from.Pods)
 	growth := func(what string, ratio float64) experiment.Figure {
 		return experiment.Figure{Name: fmt.Sprintf("%s: %s / linear growth from %d", c.title(), what, from.Pods),
-			Value:  ratio / pods,
-			AtMost: aimCrowdGrowth, Measured: ratio > 0}
+			Value: ratio / pods, AtMost: aimCrowdGrowth, Measured: ratio > 0}
 	}
 	return []experiment.Figure{growth("CPU", experiment.Ratio(c.Agent.CPUs, from.Agent.CPUs)),
 		growth("memory", experiment.Ratio(c.RSS, from.RSS))}

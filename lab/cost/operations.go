@@ -68,8 +68,7 @@ func (s sizing) cpus() float64 { return s.CPU.Seconds() / noderisk.Every.Seconds
 // text compares that with the agent's cost when nothing throttles.
 func (s sizing) text(idle float64) string {
 	text := fmt.Sprintf("\nthe load line (loadLinePercent), sized once a minute\n  of %d          %v of CPU time "+
-		"each, %.2f %% of a CPU",
-		s.Containers, s.CPU.Round(time.Millisecond), 100*s.cpus())
+		"each, %.2f %% of a CPU", s.Containers, s.CPU.Round(time.Millisecond), 100*s.cpus())
 	if idle > 0 {
 		text += fmt.Sprintf(", %.1f x the idle agent", s.cpus()/idle)
 	}

@@ -42,8 +42,7 @@ type settings struct {
 // usual are the settings without flags.
 func usual() *settings {
 	return &settings{bound: 100 * time.Millisecond, use: 0.1, work: 20 * time.Millisecond, step: 8 * time.Second,
-		seed: 1,
-		cpus: runtime.NumCPU(), policy: strategy.Auto}
+		seed: 1, cpus: runtime.NumCPU(), policy: strategy.Auto}
 }
 
 func main() { frame.Main("density", usual()) }
@@ -178,8 +177,7 @@ func (b *bench) load(ctx context.Context, n int) step {
 	})
 	all := load.Pool(outcomes...)
 	return step{Replicas: n, Limit: b.limit.CPUs(), P99: all.Latency.Quantile(0.99), Requests: all.Requests(),
-		Errors:    all.Errors,
-		Throttled: experiment.Ratio(after.Throttled-before.Throttled, after.Periods-before.Periods)}
+		Errors: all.Errors, Throttled: experiment.Ratio(after.Throttled-before.Throttled, after.Periods-before.Periods)}
 }
 
 // counters are those of n replicas together.
@@ -241,8 +239,7 @@ func (s side) otherCause(bound time.Duration) string {
 	for _, step := range s.Steps {
 		if step.Replicas == s.Most+1 && !step.fits(bound) && step.Throttled < hardly {
 			return fmt.Sprintf(" It was not throttling that ended it (%.1f %% of the periods with %d replicas): the "+
-				"CPUs themselves were busy.",
-				100*step.Throttled, step.Replicas)
+				"CPUs themselves were busy.", 100*step.Throttled, step.Replicas)
 		}
 	}
 	return ""
@@ -264,9 +261,8 @@ type result struct {
 
 // WriteText writes what the search found for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
-		r.cpus, r.use, r.work, r.Rate, r.bound)
+	fmt.Fprintf(page, "Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be "+
+		"at most %v.\n", r.cpus, r.use, r.work, r.Rate, r.bound)
 	fmt.Fprintf(page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n",
 		r.cpus, r.step)
 	var t experiment.Table
@@ -278,8 +274,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 				kept = "yes"
 			}
 			t.Row("%s|%d|%.3f|%.0f ms|%.1f %%|%d|%d|%s", side.Policy, s.Replicas, s.Limit,
-				experiment.Milliseconds(s.P99),
-				100*s.Throttled, s.Requests, s.Errors, kept)
+				experiment.Milliseconds(s.P99), 100*s.Throttled, s.Requests, s.Errors, kept)
 		}
 	}
 	t.Write(page)
@@ -299,9 +294,8 @@ func (r *result) conclusion() string {
 		return text + " Without Plimsoll, no number of replicas kept the bound."
 	}
 	need := float64(r.With.Most) * float64(r.cpus) / float64(r.Without.Most)
-	text += fmt.Sprintf(" Without Plimsoll %d replicas, with the limit that each needs, would take %.2f CPUs "+
-		"instead of %d: %.2f CPUs saved.",
-		r.With.Most, need, r.cpus, need-float64(r.cpus))
+	text += fmt.Sprintf(" Without Plimsoll %d replicas, with the limit that each needs, would take %.2f CPUs instead "+
+		"of %d: %.2f CPUs saved.", r.With.Most, need, r.cpus, need-float64(r.cpus))
 	if r.With.Most == r.settings.most() {
 		text += " No larger number was tried: it would fill the machine."
 	}

@@ -13,10 +13,9 @@ import (
 
 // throttled is what a burst brings one container, by the exact law.
 func throttled() *figure.Canvas {
-	f := figure.Lines{Title: "What a burst brings its container",
-		Subtitle: "Share of a container's periods that are throttled. Exact, for periods that are independent of " +
-			"each other.",
-		Note: "loadline.Queue. Mainline kernels grant a burst of up to 100 % of the quota."}
+	f := figure.Lines{Title: "What a burst brings its container", Subtitle: "Share of a container's periods that are " +
+		"throttled. Exact, for periods that are independent of each other.", Note: "loadline.Queue. Mainline kernels " +
+		"grant a burst of up to 100 % of the quota."}
 	for _, l := range []law{exponential(), pareto()} {
 		p := figure.Panel{Title: l.name + " demand", X: figure.Axis{Label: "burst, % of the quota", Min: 0, Max: 4,
 			Percent: true},

@@ -99,9 +99,8 @@ func cells() []cell {
 
 // draw is a row of panels, one for each number of containers, with a curve for each burst.
 func (t table) draw(title string, y figure.Axis, of func(loadline.Result) float64) *figure.Canvas {
-	f := figure.Lines{Title: title,
-		Subtitle: fmt.Sprintf("%s demand, m containers of equal quotas; counted as the published program counted "+
-			"(rule published).", upper(t.law.name)),
+	f := figure.Lines{Title: title, Subtitle: fmt.Sprintf("%s demand, m containers of equal quotas; counted as the "+
+		"published program counted (rule published).", upper(t.law.name)),
 		Note: fmt.Sprintf("plimsoll simulate, %d periods a point.", periods)}
 	x := figure.Axis{Label: "mean demand, % of the quota", Min: 0.1, Max: 0.9, Percent: true,
 		Ticks: []float64{0.1, 0.3, 0.5, 0.7, 0.9}}

@@ -66,8 +66,7 @@ func (j *Job) Part() func() error {
 // args are the flags of a worker.
 func (j *Job) args(worker int) []string {
 	return []string{"-worker", strconv.Itoa(worker), "-seed", strconv.FormatUint(j.Seed, 10), "-every",
-		j.Every.String(),
-		"-quota", j.Quota.String()}
+		j.Every.String(), "-quota", j.Quota.String()}
 }
 
 // schedule says when the jobs of one group are due, one after the other, as time since the start.

@@ -68,8 +68,7 @@ func (s *Site) prepare() (err error) {
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Mkdir(www, 0o755)); err != nil {
 		return err
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(www, "file.txt"), load.Text(1, s.Size), 0o644),
+	return errors.Join(os.WriteFile(filepath.Join(www, "file.txt"), load.Text(1, s.Size), 0o644),
 		os.WriteFile(filepath.Join(s.dir, SiteConfig), []byte(text), 0o644))
 }
 

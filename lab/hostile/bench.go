@@ -110,10 +110,9 @@ const capPercent = 800
 // overrides. The threshold is the whole machine, so that the load of the bench itself takes no refill away.
 func (b *bench) config(pods strategy.Policy, sections, overrides string) string {
 	base := b.Base()
-	return fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\n%soverrides:\n"+
-		"  - {cgroup: %q, policy: auto, cfsQuotaBurstPercent: %d}\n  - {cgroup: %q, policy: %s}\n"+
-		"  - {cgroup: %q, policy: %s}\n%s", sections, base+"/job*", capPercent, base+"/kubepods-*", pods,
-		base+"/kubepods-*/*", pods, overrides)
+	return fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\n%soverrides:\n  - {cgroup: %q, "+
+		"policy: auto, cfsQuotaBurstPercent: %d}\n  - {cgroup: %q, policy: %s}\n  - {cgroup: %q, policy: %s}\n%s",
+		sections, base+"/job*", capPercent, base+"/kubepods-*", pods, base+"/kubepods-*/*", pods, overrides)
 }
 
 // run measures one condition: an agent in quiet, and the same agent beside the hostility.

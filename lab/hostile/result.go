@@ -66,9 +66,8 @@ func (r row) cells() []string {
 		return fmt.Sprintf("%.1f", experiment.Ratio(hostile, quiet))
 	}
 	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99),
-		fmt.Sprint(r.Quiet.Missed),
-		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(r.Hostile.Missed),
-		ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
+		fmt.Sprint(r.Quiet.Missed), fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99),
+		fmt.Sprint(r.Hostile.Missed), ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
 		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20))}
 }
 
@@ -76,10 +75,9 @@ func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Mil
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"%d victims of %v in 100 ms, each with a job of %v every %v, beside %d idle pods; %g s a window, seed %d, "+
-			"cgroup %s, %d CPUs\n",
-		r.Victims, r.Job.Quota, frame.Burn(r.Job.Quota), r.Job.Every, r.Pods, r.Seconds, r.Job.Seed, r.Cgroup, r.CPUs)
+	fmt.Fprintf(page, "%d victims of %v in 100 ms, each with a job of %v every %v, beside %d idle pods; %g s a "+
+		"window, seed %d, cgroup %s, %d CPUs\n", r.Victims, r.Job.Quota, frame.Burn(r.Job.Quota), r.Job.Every, r.Pods,
+		r.Seconds, r.Job.Seed, r.Cgroup, r.CPUs)
 	for _, row := range r.Rows {
 		fmt.Fprintf(page, "  %-10s %s\n", row.Condition, row.What)
 	}

@@ -130,9 +130,8 @@ func (r *result) Aims() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n",
-		r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
+	fmt.Fprintf(page, "A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup "+
+		"%s.\n", r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
 	var t experiment.Table
 	t.Row("mode|took|against unlimited|CPU time")
 	best, _ := r.of(experiment.Unlimited)

@@ -170,8 +170,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		costs
 	}{{"no page", r.Without}, {"a page open", r.With}} {
 		fmt.Fprintf(page, "  %-12s agent %.2f %% of a CPU, %.1f MiB; serve %.2f %%, %.1f MiB\n", x.name, 100*x.Agent,
-			float64(x.AgentMemory)/(1<<20),
-			100*x.Serve, float64(x.ServeMemory)/(1<<20))
+			float64(x.AgentMemory)/(1<<20), 100*x.Serve, float64(x.ServeMemory)/(1<<20))
 	}
 	fmt.Fprintf(page, "  the stream has %.1f kB a second\n", float64(r.Bytes)/1000)
 	frame.WriteAims(page, nil, r.Aims())

@@ -31,10 +31,8 @@ func (r *Result) WriteText(page *bytes.Buffer) {
 	m, s := r.Machine, r.Settings
 	fmt.Fprintf(page, "Kernel %s, cgroup %s, %d x %s; Kubernetes %s, containerd %s; koordlet %s, plimsoll %s.\n",
 		m.Kernel, m.Cgroup, m.CPUs, m.CPU, m.Kubernetes, m.Containerd, m.Koordlet, m.Plimsoll)
-	fmt.Fprintf(page,
-		"Service: Apache, a text of 1 MiB compressed for each of %g requests a second, %v, limit %s CPUs. Full "+
-			"node: %d more pods, limit %s CPUs.\n\n",
-		s.Rate, s.Load, cpus(s.Limit), s.Pods, cpus(s.Small))
+	fmt.Fprintf(page, "Service: Apache, a text of 1 MiB compressed for each of %g requests a second, %v, limit %s "+
+		"CPUs. Full node: %d more pods, limit %s CPUs.\n\n", s.Rate, s.Load, cpus(s.Limit), s.Pods, cpus(s.Small))
 	table := [][]string{{""}}
 	for _, w := range r.Ways {
 		table[0] = append(table[0], w.Name)

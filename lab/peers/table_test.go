@@ -12,16 +12,14 @@ import (
 // TestTable: what was not measured, did not happen and was nought are told apart.
 func TestTable(t *testing.T) {
 	s := Settings{Limit: 50 * ms, Rate: 6, Load: 40 * time.Second, Pods: 50, Small: 10 * ms, Steps: 3,
-		Spin:    4 * time.Second,
-		Resized: 40 * ms, Patience: 15 * time.Second}
+		Spin: 4 * time.Second, Resized: 40 * ms, Patience: 15 * time.Second}
 	limit := Files{Pod: 40 * ms, Container: 40 * ms}
 	r := Result{Settings: s, Ways: []Way{
 		{Name: "no limit", Service: &Service{P99: 60 * ms, Requests: 240}},
 		{Name: "peer", Service: &Service{P99: 120500 * time.Microsecond, Requests: 240, Periods: 200, Throttled: 30,
 			Stood: 1500 * ms, CPUs: 0.25},
 			Steps: []Step{{Effect{true, true, 900 * ms, ""}, 2 * time.Second},
-				{Effect{true, true, 1700 * ms, ""}, 3 * time.Second},
-				{Effect{Throttled: true}, 4 * time.Second}},
+				{Effect{true, true, 1700 * ms, ""}, 3 * time.Second}, {Effect{Throttled: true}, 4 * time.Second}},
 			One: &Cost{0.041, 90 << 20}, Many: &Cost{0.0512, 101 << 20},
 			Resize: &Resize{Raised: Files{Pod: 130 * ms, Container: 120 * ms}, Error: "Error: x",
 				Failed: 9 * time.Second,
@@ -42,11 +40,10 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"p99":               "60 ms/120 ms/not measured",
-		"throttled periods": "0.0 %/15.0 %/not measured",
-		"time stood still":  "0.00 s/1.50 s/not measured",
-		"first throttle to first write": "-/900 ms, longest 1.7 s; 1 without/nothing " +
-			"throttled",
+		"p99":                                          "60 ms/120 ms/not measured",
+		"throttled periods":                            "0.0 %/15.0 %/not measured",
+		"time stood still":                             "0.00 s/1.50 s/not measured",
+		"first throttle to first write":                "-/900 ms, longest 1.7 s; 1 without/nothing throttled",
 		"stood still, of 4s at a full CPU":             "-/3 s/0 us",
 		"agent's CPU, 1 pod under load, of one CPU":    "-/4.10 %/-",
 		"its memory (RSS), 50 pods, idle":              "-/101 MiB/-",

@@ -91,8 +91,7 @@ type bench struct {
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	b := &bench{Bench: f, settings: s, fleet: frame.NewJobs(f.Groups, s.groups, s.job.Quota)}
 	r := &result{Machine: f.Machine(), Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every,
-		Seconds: s.span.Seconds(), Policy: s.policy,
-		Seed: s.job.Seed}
+		Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
 			b.offline = f.Offline()

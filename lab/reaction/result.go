@@ -113,10 +113,9 @@ func (r *result) Aims() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, "+
-			"cgroup %s, %d CPUs\n",
-		r.Groups, r.Quota, r.Policy, frame.Burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
+	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, "+
+		"seed %d, cgroup %s, %d CPUs\n", r.Groups, r.Quota, r.Policy, frame.Burn(r.Quota), r.Every, r.Seconds, r.Seed,
+		r.Cgroup, r.CPUs)
 	r.table(page)
 	frame.WriteAims(page, r.conclude(), r.Aims())
 }
@@ -136,12 +135,9 @@ func (r *result) table(page *bytes.Buffer) {
 		}
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups "+
-			"together.\n"+
-			"That may be ended: all but those at the cap, where the group has used all that the strategy allows in "+
-			"the "+
-			"period (three quotas).")
+	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of "+
+		"all groups together.\nThat may be ended: all but those at the cap, where the group has used all that the "+
+		"strategy allows in the period (three quotas).")
 }
 
 func (o outcome) way() string {
@@ -167,16 +163,13 @@ func (r *result) conclude() []string {
 		for _, o := range []outcome{s.Events, s.Polled} {
 			name := fmt.Sprintf("%s, %s", s.name(), o.way())
 			if n := o.Tally.Ends - int64(o.Lost.Throttles); n != 0 || o.Tally.Dropped != 0 {
-				say = append(say,
-					fmt.Sprintf("%s: the kernel's sums say %d throttles, %s lost a second, %d events dropped.", name,
-						o.Tally.Ends,
-						span(time.Duration(o.Tally.Wall.Seconds()/r.Seconds*float64(time.Second))), o.Tally.Dropped))
+				say = append(say, fmt.Sprintf("%s: the kernel's sums say %d throttles, %s lost a second, %d events "+
+					"dropped.", name, o.Tally.Ends,
+					span(time.Duration(o.Tally.Wall.Seconds()/r.Seconds*float64(time.Second))), o.Tally.Dropped))
 			}
 			if o.Node.State != "idle" {
-				say = append(say,
-					fmt.Sprintf("Careful: %s: the node was %s (%.2f CPUs of a threshold of %.2f): the guard grants "+
-						"nothing then.",
-						name, o.Node.State, o.Node.Used, o.Node.Threshold))
+				say = append(say, fmt.Sprintf("Careful: %s: the node was %s (%.2f CPUs of a threshold of %.2f): the "+
+					"guard grants nothing then.", name, o.Node.State, o.Node.Used, o.Node.Threshold))
 			}
 		}
 		if !s.Events.Subscribed {

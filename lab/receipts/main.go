@@ -125,8 +125,7 @@ func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site
 	frame.Check(b.Limit(group, experiment.Limited(s.limit)))
 	a := b.Agent(experiment.Setup{})
 	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s, receipts: %g%%, "+
-		"startupSeconds: 0}\n",
-		group, s.policy, s.percent)
+		"startupSeconds: 0}\n", group, s.policy, s.percent)
 	now := func() (list []report.ContainerReceipt, err error) {
 		status, err := a.Status(ctx)
 		return report.ReceiptsOf(status).Containers, err
@@ -168,10 +167,8 @@ func (r *result) Aims() []experiment.Figure {
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(page,
-		"Apache with a limit of %g CPUs at %.0f %% of it, %.2f requests a second; kernel %s, cgroup %s.\n", c.Limit,
-		100*c.Utilization,
-		c.Rate, c.Kernel, c.Cgroup)
+	fmt.Fprintf(page, "Apache with a limit of %g CPUs at %.0f %% of it, %.2f requests a second; kernel %s, cgroup "+
+		"%s.\n", c.Limit, 100*c.Utilization, c.Rate, c.Kernel, c.Cgroup)
 	x := r.Receipt
 	interval := "no interval yet: fewer than 30 spells of one kind"
 	if r.Saved.Known {

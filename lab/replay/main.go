@@ -80,8 +80,7 @@ func (s *settings) Check() error {
 		return fmt.Errorf("-only %q: %v", s.only, kinds())
 	}
 	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour),
-		frame.Within("-limit", s.limit, 0.1, 1),
-		frame.Within("-threads", s.threads, 1, 16))
+		frame.Within("-limit", s.limit, 0.1, 1), frame.Within("-threads", s.threads, 1, 16))
 }
 
 // kinds are the kinds of load that run.
@@ -209,8 +208,7 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 	frame.Check(experiment.Pause(ctx, start))
 	out := filepath.Join(dir, "done.json")
 	load := experiment.Again("-load", kind, "-threads", strconv.Itoa(s.threads), "-seed",
-		strconv.FormatUint(s.seed, 10),
-		"-seconds", fmt.Sprint(s.length.Seconds()), "-out", out)
+		strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out)
 	load.Env = append(os.Environ(), uninterrupted)
 	job := b.Launch(load, group, func(int) error { return experiment.Pause(ctx, ready) })
 	begin = time.Now()
@@ -247,15 +245,13 @@ func (r *result) Aims() (list []experiment.Figure) {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"Loads with a limit of %g CPUs, recorded without Plimsoll, replayed with auto, and run with auto; kernel "+
-			"%s, cgroup %s.\n", r.Limit, r.Kernel, r.Cgroup)
+	fmt.Fprintf(page, "Loads with a limit of %g CPUs, recorded without Plimsoll, replayed with auto, and run with "+
+		"auto; kernel %s, cgroup %s.\n", r.Limit, r.Kernel, r.Cgroup)
 	rows := [][]string{{"load", "lost, none", "auto, foretold", "auto, real", "p99 delay, none", "read of the record",
 		"auto, foretold", "auto, real", "unlimited again"}}
 	for _, x := range r.Rows {
 		rows = append(rows, []string{x.Kind, ms(x.Was), x.Foretold.String(), beside(x.Foretold, x.Real), ms(x.WasDelay),
-			x.Read.String(),
-			x.Delay.String(), beside(x.Delay, x.RealDelay), ms(x.Noise)})
+			x.Read.String(), x.Delay.String(), beside(x.Delay, x.RealDelay), ms(x.Noise)})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	frame.WriteAims(page, nil, r.Aims())

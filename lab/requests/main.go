@@ -65,9 +65,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.StringVar(&s.only, "only", "", "the one server to measure, by its name in the table")
 	set.StringVar(&s.vm, "vm", "",
 		"measure in a virtual machine with this kernel (6.18) and cgroup v2, whose time is counted in instructions")
-	set.BoolVar(&s.emulated, "emulated", false,
-		"the CPUs are: ask for a quarter of what is compressed, let the CPU of the clients idle, and have CPUs take "+
-			"short turns")
+	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are: ask for a quarter of what is compressed, let the CPU "+
+		"of the clients idle, and have CPUs take short turns")
 	set.BoolVar(&s.serve, "serve", false, "be the server of net/http (for the lab itself)")
 }
 
@@ -239,9 +238,8 @@ func (r *row) take(c *requests.Counts) {
 
 func (r row) line() string {
 	return fmt.Sprintf("%s, limit %s: client %d requests, p50 %.3f ms, p99 %.3f ms; kernel %d, %.3f, %.3f; %d "+
-		"doubtful, %d overtaken",
-		r.Server, r.limit(), r.Client.N, r.Client.P50, r.Client.P99, r.Kernel.N, r.Kernel.P50, r.Kernel.P99, r.Doubtful,
-		r.Overtaken)
+		"doubtful, %d overtaken", r.Server, r.limit(), r.Client.N, r.Client.P50, r.Client.P99, r.Kernel.N, r.Kernel.P50,
+		r.Kernel.P99, r.Doubtful, r.Overtaken)
 }
 
 func (r row) limit() string {
@@ -295,10 +293,9 @@ func (r *result) WriteText(page *bytes.Buffer) {
 			return fmt.Sprintf("%.3f", v)
 		}
 		rows = append(rows, []string{one.Server, one.limit(), fmt.Sprint(one.Client.N),
-			fmt.Sprintf("%.3f", one.Client.P50),
-			fmt.Sprintf("%.3f", one.Client.P99), number(one.Kernel.P50), number(one.Kernel.P99),
-			fmt.Sprintf("%.0f %%", 100*one.Throttled),
-			number(one.Rest), fmt.Sprintf("%.0f", one.Ready), fmt.Sprintf("%.0f", one.Send)})
+			fmt.Sprintf("%.3f", one.Client.P50), fmt.Sprintf("%.3f", one.Client.P99), number(one.Kernel.P50),
+			number(one.Kernel.P99), fmt.Sprintf("%.0f %%", 100*one.Throttled), number(one.Rest),
+			fmt.Sprintf("%.0f", one.Ready), fmt.Sprintf("%.0f", one.Send)})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	frame.WriteAims(page, nil, r.Aims())

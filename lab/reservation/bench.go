@@ -53,9 +53,8 @@ func (s *settings) measure(ctx context.Context, p parties) *result {
 			100*f.Utilization, f.P99)
 	})
 	r := summarize(slots, b.situations)
-	r.Conditions = conditions{Machine: b.Machine(),
-		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(
-			s.bound), Request: targetRequest, Emulated: s.emulated}
+	r.Conditions = conditions{Machine: b.Machine(), Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate,
+		Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r
 }
 

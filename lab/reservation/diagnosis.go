@@ -108,8 +108,7 @@ func (b *bench) diagnose(ctx context.Context, work func()) (s split) {
 		return s
 	}
 	cmd := exec.Command(b.settings.Plimsoll, "diagnose", b.target, "--cgroup-root", b.settings.Root, "--config",
-		b.requests, "--json",
-		"--for", longestDiagnosis.String())
+		b.requests, "--json", "--for", longestDiagnosis.String())
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	b.Scope(ctx, func(f *frame.Bench) {

@@ -27,8 +27,7 @@ func startKeeper(p parties, node cpu.Set) *keeper {
 // have the shared CPUs besides. The node's own programs keep their CPUs, and on cgroup v1 are kept off the target's.
 func configuration(target string, policy strategy.ReservePolicy, node cpu.Set) string {
 	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s, reservedCPUs: %q, shield: "+
-		"true}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n",
-		policy, node, target, targetRequest)
+		"true}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n", policy, node, target, targetRequest)
 }
 
 // keep has the agent reserve, or put everything back, and waits until the groups show it.

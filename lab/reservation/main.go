@@ -82,9 +82,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.StringVar(&s.only, "only", "", "measure only situations whose names contain this, and alone")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the arrivals and of the order")
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file, of the situations on this machine")
-	set.IntVar(&s.vm, "vm", 0,
-		"measure in a virtual machine of so many CPUs, such as 4: what the target receives is valid there, response "+
-			"times are those of no machine")
+	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives is "+
+		"valid there, response times are those of no machine")
 	set.BoolVar(&s.table, "table", false,
 		"measure what a thread gets that shares its CPU with one of a neighbour that has one on each")
 	set.BoolVar(&s.three, "three", false, "measure that as published, on three CPUs, in a virtual machine")
@@ -160,7 +159,6 @@ func (s *settings) Guest() (vm *frame.VM, script string) {
 	}
 	slots := time.Duration(s.repeat * len(situations(s.vm, s.sweep, s.reserve)))
 	vm.Programs, vm.Span = []string{"memcached", "stress-ng"}, bootPatience+slots*(4*s.slot+guestSlow)
-	return vm,
-		script + fmt.Sprintf(" -emulated -rounds %d -rate %d -search=false -sweep=%v -diagnose=%v -seed %d -only '%s'",
-			s.repeat, guestRate, s.sweep, s.split, s.seed, s.only)
+	return vm, script + fmt.Sprintf(" -emulated -rounds %d -rate %d -search=false -sweep=%v -diagnose=%v -seed %d "+
+		"-only '%s'", s.repeat, guestRate, s.sweep, s.split, s.seed, s.only)
 }

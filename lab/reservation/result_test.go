@@ -107,9 +107,8 @@ func TestSituations(t *testing.T) {
 		t.Errorf("situations (-want +got):\n%s", diff)
 	}
 	want = []string{"alone", "alone again", "burstable cpu x1", "burstable cpu x2", "burstable cpu x4",
-		"burstable cpu x8", "burstable cpu x16", "capped cpu x4",
-		"burstable memory x4", "capped memory x4", "burstable sleepers x1", "burstable sleepers x2",
-		"burstable sleepers x4", "burstable sleepers x8",
+		"burstable cpu x8", "burstable cpu x16", "capped cpu x4", "burstable memory x4", "capped memory x4",
+		"burstable sleepers x1", "burstable sleepers x2", "burstable sleepers x4", "burstable sleepers x8",
 		"burstable sleepers x16", "burstable sleepers x64", "capped sleepers x64"}
 	if diff := cmp.Diff(want, names(situations(2, true, false))); diff != "" {
 		t.Errorf("with the sweep (-want +got):\n%s", diff)
@@ -130,8 +129,7 @@ func TestSplit(t *testing.T) {
 		Containers: []report.Diagnosed{{Cgroup: "/other"}, {Cgroup: "/lab/target", Reserved: &one,
 			Wanted: time.Second, Received: 600 * ms, Short: &short,
 			Waits: []report.Wait{{Cause: report.CauseNeighbour, Time: 300 * ms, Short: 270 * ms},
-				{Cause: report.CauseKernel, Time: 90 * ms, Short: 90 * ms},
-				{Cause: report.CauseIdle}},
+				{Cause: report.CauseKernel, Time: 90 * ms, Short: 90 * ms}, {Cause: report.CauseIdle}},
 			Neighbours: []report.Neighbour{{Cgroup: "/lab/neighbour", Time: 200 * ms, Forced: 100 * ms,
 				Phantom: 50 * ms,
 				Waking:  10 * ms},

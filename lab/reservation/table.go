@@ -157,10 +157,8 @@ func (r *tableResult) Aims() []experiment.Figure {
 
 // WriteText writes the table for people.
 func (r *tableResult) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and "+
-			"reserved %d.\n",
-		r.CPUs, r.CPUs, r.CPUs-1)
+	fmt.Fprintf(page, "%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each "+
+		"CPU, and reserved %d.\n", r.CPUs, r.CPUs, r.CPUs-1)
 	fmt.Fprintf(page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n",
 		r.Seconds, r.Kernel, r.Cgroup)
 	experiment.WriteFigures(page, r.Aims())

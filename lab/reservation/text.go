@@ -14,17 +14,15 @@ import (
 // WriteText writes the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(page,
-		"A target that has reserved %g of %d CPUs, and a neighbour that has reserved the rest, with the weights "+
-			"that go with it.\n", c.Request, c.CPUs)
+	fmt.Fprintf(page, "A target that has reserved %g of %d CPUs, and a neighbour that has reserved the rest, with "+
+		"the weights that go with it.\n", c.Request, c.CPUs)
 	fmt.Fprintf(page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel,
 		c.Cgroup)
 	r.table(page)
 	r.splits(page)
 	if c.Cgroup == "v1" {
-		fmt.Fprintln(page,
-			"With reserve, the other programs of the machine are kept off the target's CPU, as far as the kernel "+
-				"lets them go.")
+		fmt.Fprintln(page, "With reserve, the other programs of the machine are kept off the target's CPU, as far as "+
+			"the kernel lets them go.")
 	}
 	if c.Emulated {
 		fmt.Fprintln(page,
@@ -50,19 +48,15 @@ func (r *result) table(page *bytes.Buffer) {
 			slowdown, hardware = "-", "-"
 		}
 		t.Row("%s|%.2f s|%s|%.0f %%|x%.2f|%s|%.2f|%.2f ms|%.2f ms|x%.1f|%s", f.name(), f.Took, slowdown,
-			100*f.Utilization,
-			f.Scheduling, hardware, f.Neighbour, f.P50, f.P99, 1+f.ChangeP99, f.most())
+			100*f.Utilization, f.Scheduling, hardware, f.Neighbour, f.P50, f.P99, 1+f.ChangeP99, f.most())
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"CPU utilization: what the batch job consumed of what is reserved for it. It took longer than alone by two "+
-			"factors: scheduling")
-	fmt.Fprintf(page,
-		"(CPU time that it did not receive) and hardware (CPU time that did less). memcached: response time at %g "+
-			"requests a second,\n", r.Conditions.Rate)
-	fmt.Fprintf(page,
-		"and the most requests a second at which its p99 is %g ms or less; none: its p99 at %g a second.\n",
-		r.Conditions.Bound, lowest)
+	fmt.Fprintln(page, "CPU utilization: what the batch job consumed of what is reserved for it. It took longer than "+
+		"alone by two factors: scheduling")
+	fmt.Fprintf(page, "(CPU time that it did not receive) and hardware (CPU time that did less). memcached: response "+
+		"time at %g requests a second,\n", r.Conditions.Rate)
+	fmt.Fprintf(page, "and the most requests a second at which its p99 is %g ms or less; none: its p99 at %g a "+
+		"second.\n", r.Conditions.Bound, lowest)
 }
 
 // splits says where the time went that the target wanted, as plimsoll diagnose tells.
@@ -80,8 +74,7 @@ func (r *result) splits(page *bytes.Buffer) {
 			waits = append(waits, cause+" "+percent(s.Waits[cause]))
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", name, what, percent(s.Received), percent(s.Shortfall),
-			percent(s.Owed),
-			percent(s.Forced), percent(s.Phantom), percent(s.Waking), strings.Join(waits, ", "))
+			percent(s.Owed), percent(s.Forced), percent(s.Phantom), percent(s.Waking), strings.Join(waits, ", "))
 	}
 	fmt.Fprintln(tw, "of the time wanted\t\treceived\tshortfall\tof it owed\tforced\tphantom\twaking\t  waits")
 	for _, f := range r.Rows {
@@ -93,12 +86,10 @@ func (r *result) splits(page *bytes.Buffer) {
 	}
 	page.WriteByte('\n')
 	tw.Flush() // into memory: cannot fail
-	fmt.Fprintln(page,
-		"Shortfall: of what was wanted and reserved, not received; owed: behind the neighbour, and not behind other "+
-			"programs (others),")
-	fmt.Fprintln(page,
-		"the kernel or the machine. Of the waits behind the neighbour, forced: it had its share on other CPUs; "+
-			"phantom: a CPU that the")
+	fmt.Fprintln(page, "Shortfall: of what was wanted and reserved, not received; owed: behind the neighbour, and "+
+		"not behind other programs (others),")
+	fmt.Fprintln(page, "the kernel or the machine. Of the waits behind the neighbour, forced: it had its share on "+
+		"other CPUs; phantom: a CPU that the")
 	fmt.Fprintln(page,
 		"target may use was idle; waking: the target woke while a slice was running (plimsoll diagnose).")
 }

@@ -122,16 +122,12 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	o := r.Owner
 	fmt.Fprintf(page, "%g s, %d containers in %d groups, cgroup %s, %d CPUs, seed %d\n", r.Seconds, r.Containers,
 		r.Groups, r.Cgroup, r.CPUs, r.Seed)
-	fmt.Fprintf(page,
-		"Owner: %d groups started, %d jobs, %d resizes (%d at a raise; %d writes were refused and tried again, for "+
-			"%.1f s at most), "+
-			"%d restarts of containers, %d pods replaced.\n", o.Started, o.Jobs, o.Resizes, o.AtRaise, o.Refused,
-		o.Longest.Seconds(), o.Restarts, o.Replaced)
-	fmt.Fprintf(page,
-		"Agents: %d killed, until the next one answered %.1f s (most: %.1f s); %d raises, %d refills. The API "+
-			"server failed %d times.\n",
-		r.Kills, experiment.MedianOf(r.Restarts, time.Duration.Seconds), longest(r.Restarts).Seconds(), r.Raises,
-		r.Refills, r.Flaps)
+	fmt.Fprintf(page, "Owner: %d groups started, %d jobs, %d resizes (%d at a raise; %d writes were refused and "+
+		"tried again, for %.1f s at most), %d restarts of containers, %d pods replaced.\n", o.Started, o.Jobs,
+		o.Resizes, o.AtRaise, o.Refused, o.Longest.Seconds(), o.Restarts, o.Replaced)
+	fmt.Fprintf(page, "Agents: %d killed, until the next one answered %.1f s (most: %.1f s); %d raises, %d refills. "+
+		"The API server failed %d times.\n", r.Kills, experiment.MedianOf(r.Restarts, time.Duration.Seconds),
+		longest(r.Restarts).Seconds(), r.Raises, r.Refills, r.Flaps)
 	if r.full() {
 		fmt.Fprintf(page, "The machine was full: in %d of %d samples the node was idle. So raises were not expected, "+
 			"and only descriptors and goroutines had to be clear.\n", r.IdleSamples, len(r.Samples))

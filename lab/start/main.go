@@ -104,8 +104,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	once := func(round int, mode string) start { return b.start(ctx, mode, round) }
 	starts := frame.Turns(f, s.rounds, seed, modes[:], once, func(x start) string {
 		return fmt.Sprintf("%-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", x.Mode,
-			x.Ready.Seconds(),
-			x.Still.Seconds(), x.Others, x.Why)
+			x.Ready.Seconds(), x.Still.Seconds(), x.Others, x.Why)
 	})
 	return &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line,
 		Cgroup: f.Tree().Version().String(), Starts: starts}, nil
@@ -115,8 +114,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 func (b *bench) startAgent(ctx context.Context) {
 	b.agent = b.Agent(experiment.Setup{})
 	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: %d}\noverrides:\n  - {cgroup: %q, "+
-		"policy: auto, startupBurstPercent: %d}\n",
-		b.threshold, b.Base()+"/"+auto+"-*", b.percent)
+		"policy: auto, startupBurstPercent: %d}\n", b.threshold, b.Base()+"/"+auto+"-*", b.percent)
 	if b.pod {
 		text += fmt.Sprintf("  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n",
 			b.Base()+"/"+auto+"-*/"+container, b.percent)
@@ -265,10 +263,8 @@ func (r *result) Aims() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page,
-		"A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than "+
-			"%.2f CPUs (%d %%). Cgroup %s.\n\n",
-		r.Limit, r.with(), r.Percent, r.Line, r.Threshold, r.Cgroup)
+	fmt.Fprintf(page, "A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node "+
+		"uses less than %.2f CPUs (%d %%). Cgroup %s.\n\n", r.Limit, r.with(), r.Percent, r.Line, r.Threshold, r.Cgroup)
 	r.table(page)
 	frame.WriteAims(page, r.conclude(), r.Aims())
 }
@@ -290,10 +286,9 @@ func (r *result) table(page *bytes.Buffer) {
 			m.Still.Seconds(), m.AtCapTime.Seconds(), m.Refills, m.Others)
 	}
 	t.Write(page)
-	fmt.Fprintln(page,
-		"Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle "+
-			"events. At the cap: that of throttles\n"+
-			"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
+	fmt.Fprintln(page, "Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, "+
+		"by throttle events. At the cap: that of throttles\nthat the agent may not end. Others: CPUs that the rest "+
+		"of the machine used meanwhile.")
 }
 
 // conclude says what has to be known beside the figures.

@@ -134,9 +134,8 @@ func (f *fake) next(w io.Writer, id string) {
 	now := time.Now()
 	v := f.node.view(now)
 	send(w, "change", map[string]any{"now": v.Now, "window_ns": v.Window, "sentence": v.Sentence, "mark": v.Mark,
-		"rows": v.Rows, "gone": f.node.gone, "problems": v.Problems,
-		"mode": v.Mode, "held_reason": v.HeldReason, "colocation": v.Colocation, "reserve": v.Reserve, "waits": v.Waits,
-		"recording": v.Recording})
+		"rows": v.Rows, "gone": f.node.gone, "problems": v.Problems, "mode": v.Mode, "held_reason": v.HeldReason,
+		"colocation": v.Colocation, "reserve": v.Reserve, "waits": v.Waits, "recording": v.Recording})
 	if id != "" {
 		send(w, "periods", f.node.periods(id, now, time.Second))
 	}

@@ -54,9 +54,8 @@ func newNode(containers int) *node {
 	for i := range containers {
 		name := services[i%len(services)]
 		r := view.Row{ID: fmt.Sprintf("/kubepods/burstable/pod%04d/%s", i, name), Name: name,
-			Pod: fmt.Sprintf("shop/%s-%04d", name, i), Runtime: "containerd",
-			Level: "container", Policy: "auto", Period: 100 * time.Millisecond, Burst: 200 * time.Millisecond,
-			BurstAsked: 200 * time.Millisecond}
+			Pod: fmt.Sprintf("shop/%s-%04d", name, i), Runtime: "containerd", Level: "container", Policy: "auto",
+			Period: 100 * time.Millisecond, Burst: 200 * time.Millisecond, BurstAsked: 200 * time.Millisecond}
 		limit := time.Duration(1+i%8) * 50 * time.Millisecond
 		r.Limit, r.Quota, r.QuotaAsked = &limit, &limit, &limit
 		n.rows = append(n.rows, r)

@@ -50,8 +50,7 @@ func TestSmooth(t *testing.T) {
 		t.Logf("%v of CPU time: %s", one.cpu, one.what)
 	}
 	t.Logf("heap %.1f MB, then %.1f MB; %d nodes of the document, then %d; %d listeners, then %d",
-		float64(before.heap)/1e6, float64(after.heap)/1e6,
-		before.nodes, after.nodes, before.listeners, after.listeners)
+		float64(before.heap)/1e6, float64(after.heap)/1e6, before.nodes, after.nodes, before.listeners, after.listeners)
 	if tasks.n < 100 {
 		t.Fatalf("the trace has %d tasks of the main thread", tasks.n)
 	}
@@ -221,9 +220,8 @@ func (all *tasks) keep(n note, notes []note) {
 		if part.Pid == n.Pid && part.Tid == n.Tid && part.At >= n.At && part.At+part.Wall <= n.At+n.Wall &&
 			part.Name != "RunTask" && part.CPU > 1000 {
 			d := part.Args.Data
-			what = append(what,
-				strings.TrimSpace(fmt.Sprintf("%s %s %s %s", part.Name, d.Type, d.Function,
-					path.Base(d.URL)))+fmt.Sprintf(" %.1f ms", part.CPU/1e3))
+			what = append(what, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", part.Name, d.Type, d.Function,
+				path.Base(d.URL)))+fmt.Sprintf(" %.1f ms", part.CPU/1e3))
 		}
 	}
 	all.longest = append(all.longest, task{cpu, strings.Join(what, ", ")})

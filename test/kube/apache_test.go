@@ -214,10 +214,9 @@ func apacheTable(t *testing.T, each time.Duration) {
 	policies := []string{"none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"}
 	all := p.compare(policies, min(turn, each), int(max(1, each/turn)))
 	s := a.status()
-	fmt.Printf("\napache-demo in a pod on a real kubelet (%s): limit %s, %g requests a second, %v for each policy "+
-		"in turns of %v; kernel %s, cgroup %s, %d CPUs\n\n%s",
-		serverVersion(t), apacheLimit, apacheRate, all["none"].during, min(turn, each), s.Kernel, s.Cgroup, s.Node.CPUs,
-		tableOf(policies, all))
+	fmt.Printf("\napache-demo in a pod on a real kubelet (%s): limit %s, %g requests a second, %v for each policy in "+
+		"turns of %v; kernel %s, cgroup %s, %d CPUs\n\n%s", serverVersion(t), apacheLimit, apacheRate,
+		all["none"].during, min(turn, each), s.Kernel, s.Cgroup, s.Node.CPUs, tableOf(policies, all))
 }
 
 // tableOf is the form of the published tables of results, which stand beside it.

@@ -44,8 +44,7 @@ var image = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	_, err = command(nil, filepath.Join(cluster.bin, "ctr"), "--address",
-		filepath.Join(scratch, "containerd/containerd.sock"),
-		"--namespace", "k8s.io", "images", "import", out)
+		filepath.Join(scratch, "containerd/containerd.sock"), "--namespace", "k8s.io", "images", "import", out)
 	return out, err
 })
 

@@ -101,9 +101,8 @@ func (a *agent) connected(how string) {
 func TestResizeOfARaisedPod(t *testing.T) {
 	for name, flags := range resizeFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t,
-				want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"),
-					hog("hog", "50m", "100m")}})
+			p := start(t, want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"),
+				hog("hog", "50m", "100m")}})
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
 			a.start()
 			a.connected(name)

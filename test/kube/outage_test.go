@@ -172,9 +172,8 @@ func TestEviction(t *testing.T) {
 	p := start(t, want{name: "evicted", containers: []container{hog("a", "20m", "50m")}})
 	a := follower(t, "auto")
 	eventually(t, wait, func() string { return p.helped("a", 5*ms) })
-	kubeletSays(t,
-		"evictionSoft: {memory.available: 99%}\nevictionSoftGracePeriod: {memory.available: "+
-			"1s}\nevictionMaxPodGracePeriod: 1")
+	kubeletSays(t, "evictionSoft: {memory.available: 99%}\nevictionSoftGracePeriod: {memory.available: "+
+		"1s}\nevictionMaxPodGracePeriod: 1")
 	eventually(t, wait, func() string {
 		if status := p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status}"); !strings.Contains(status,
 			"TerminationByKubelet") {

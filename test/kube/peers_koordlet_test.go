@@ -58,8 +58,7 @@ func nodeSLO(t *testing.T, burstPercent int) {
 	kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd", "nodeslos.slo.koordinator.sh")
 	const at = "/apis/slo.koordinator.sh/v1alpha1/nodeslos"
 	burst := object{"policy": "auto", "cpuBurstPercent": burstPercent, "cfsQuotaBurstPercent": raisePercent,
-		"cfsQuotaBurstPeriodSeconds": -1,
-		"sharePoolThresholdPercent":  100}
+		"cfsQuotaBurstPeriodSeconds": -1, "sharePoolThresholdPercent": 100}
 	o := object{"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": object{"name": nodeName},
 		"spec": object{"cpuBurstStrategy": burst}}
 	eventually(t, wait, func() string {
@@ -97,16 +96,13 @@ func (k *koordlet) begin() {
 		}
 	}
 	k.cmd = exec.Command("nsenter", inside, binary, "-feature-gates=CPUBurst=true",
-		"-v="+strconv.Itoa(koordletVerbosity),
-		"-addr=127.0.0.1:9316", "-cgroup-root-dir="+cgrouptest.Root()+"/", "-tsdb-path="+at("tsdb"),
-		"-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/",
-		"-var-run-root-dir="+filepath.Dir(nriSocket)+"/",
-		"-runtime-hooks-nri-socket-path="+filepath.Base(nriSocket),
+		"-v="+strconv.Itoa(koordletVerbosity), "-addr=127.0.0.1:9316", "-cgroup-root-dir="+cgrouptest.Root()+"/",
+		"-tsdb-path="+at("tsdb"), "-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/",
+		"-var-run-root-dir="+filepath.Dir(nriSocket)+"/", "-runtime-hooks-nri-socket-path="+filepath.Base(nriSocket),
 		"-containerd-endpoint="+filepath.Join(scratch, "containerd/containerd.sock"),
 		"-runtime-hooks-addr="+at("koordlet.sock"), "-runtime-hooks-host-endpoint="+at("koordlet.sock"),
-		"-runtime-hooks-config-path="+at("hooks"),
-		"-prediction-checkpoint-filepath="+at("prediction"), "-pod-resources-proxy-path="+at("pod-resources"),
-		"-xpu-device-infos-dir="+at("xpu"))
+		"-runtime-hooks-config-path="+at("hooks"), "-prediction-checkpoint-filepath="+at("prediction"),
+		"-pod-resources-proxy-path="+at("pod-resources"), "-xpu-device-infos-dir="+at("xpu"))
 	k.cmd.Env = append(os.Environ(), "agent_mode=hostMode", "NODE_NAME="+nodeName,
 		"KUBECONFIG="+filepath.Join(scratch, "pki/admin.kubeconfig"))
 	k.cmd.Stdout, k.cmd.Stderr, k.done = log, log, make(chan struct{})

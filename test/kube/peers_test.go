@@ -53,8 +53,7 @@ func TestPeers(t *testing.T) {
 		"Plimsoll":              newShipped(t),
 	}
 	ways := []struct{ name, limit string }{{"limit", apacheLimit}, {"limit x 3", "1500m"}, {"no limit", ""},
-		{"koordlet", apacheLimit},
-		{"koordlet, burst 100 %", apacheLimit}, {"Plimsoll", apacheLimit}}
+		{"koordlet", apacheLimit}, {"koordlet, burst 100 %", apacheLimit}, {"Plimsoll", apacheLimit}}
 	for _, w := range ways {
 		if v.short && w.name != "limit" && w.name != "koordlet" && w.name != "Plimsoll" {
 			continue
@@ -138,9 +137,8 @@ func (v versus) serve(p *pod) *peers.Service {
 	saw := o.end()
 	l := s.latency
 	return &peers.Service{P50: l.Quantile(0.5), P90: l.Quantile(0.9), P99: l.Quantile(0.99), Mean: l.Mean(),
-		Requests: int(l.Count()),
-		Periods:  s.periods, Throttled: s.throttled, Stood: saw.stood(), Throttles: len(
-			saw.throttles), CPUs: s.used.Seconds() / s.during.Seconds()}
+		Requests: int(l.Count()), Periods: s.periods, Throttled: s.throttled, Stood: saw.stood(),
+		Throttles: len(saw.throttles), CPUs: s.used.Seconds() / s.during.Seconds()}
 }
 
 // runs is a container that uses a CPU from SIGUSR1 to SIGUSR2.

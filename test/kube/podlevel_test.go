@@ -48,9 +48,8 @@ func (p *pod) podLevelIs(limit string) {
 func TestPodLevelResize(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t,
-				want{name: "whole-" + name, containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}},
-				together("400m"))
+			p := start(t, want{name: "whole-" + name, containers: []container{sleeper("a", "", ""),
+				sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
 			a.start()
 			a.connected(name)
@@ -79,9 +78,8 @@ func TestPodLevelResize(t *testing.T) {
 func TestPodLevelResizeAlone(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t,
-				want{name: "alone-" + name, containers: []container{sleeper("a", "50m", "100m"),
-					sleeper("b", "50m", "100m")}}, together("400m"))
+			p := start(t, want{name: "alone-" + name, containers: []container{sleeper("a", "50m", "100m"),
+				sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
 			a.start()
 			a.connected(name)
@@ -115,9 +113,8 @@ func TestPodLevelResizeAlone(t *testing.T) {
 func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
-			p := start(t,
-				want{name: "lifted-" + name, containers: []container{sleeper("a", "50m", "100m"),
-					hog("hog", "50m", "100m")}}, together("300m"))
+			p := start(t, want{name: "lifted-" + name, containers: []container{sleeper("a", "50m", "100m"),
+				hog("hog", "50m", "100m")}}, together("300m"))
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
 			a.start()
 			a.connected(name)

@@ -23,9 +23,8 @@ type inCluster []string
 func (c inCluster) GetClientFor(string, string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	var objects []runtime.Object
 	for _, name := range c {
-		objects = append(objects,
-			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
-				"metadata": map[string]any{"name": name}}})
+		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
+			"kind": "Namespace", "metadata": map[string]any{"name": name}}})
 	}
 	return fake.NewSimpleDynamicClient(runtime.NewScheme(),
 		objects...).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), false, nil

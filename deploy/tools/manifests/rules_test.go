@@ -147,8 +147,7 @@ func TestRulesAreValid(t *testing.T) {
 // agentLabels are the labels of a container's series, as the PodMonitor leaves them.
 func agentLabels(namespace, pod, name string) labels {
 	return labels{"namespace": namespace, "pod": pod, "container": name, "cgroup": "/kubepods/" + pod + "/" + name,
-		"level":   "container",
-		"runtime": "containerd", "node": "n1", "instance": "10.0.0.1:12779", "job": "plimsoll"}
+		"level": "container", "runtime": "containerd", "node": "n1", "instance": "10.0.0.1:12779", "job": "plimsoll"}
 }
 
 // TestWorkloads: the containers of a Deployment's pods are summed up, whatever ReplicaSet they are of; pods of a

@@ -37,8 +37,7 @@ func read(file, version string) (binary, error) {
 	}
 	sum := sha256.Sum256(data)
 	b := binary{name: filepath.Base(file), version: version, sum: hex.EncodeToString(sum[:]),
-		goVersion: strings.TrimPrefix(info.GoVersion, "go"),
-		modules:   info.Deps}
+		goVersion: strings.TrimPrefix(info.GoVersion, "go"), modules: info.Deps}
 	for _, s := range info.Settings {
 		if s.Key == "GOARCH" {
 			b.arch = s.Value

@@ -271,10 +271,8 @@ func (m *Meter) describe() ([]report.Diagnosed, error) {
 	for _, s := range m.subjects {
 		behind := m.behind(pairs[s.slot], s.begin)
 		own, above := m.limits(s.container.Cgroup)
-		list = append(list,
-			diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup,
-				Reserved: s.container.Request,
-				Limit:    own, PodLimit: above}, s.account.Split(), behind))
+		list = append(list, diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup,
+			Reserved: s.container.Request, Limit: own, PodLimit: above}, s.account.Split(), behind))
 	}
 	diagnose.Rank(list)
 	return list, nil
@@ -286,8 +284,7 @@ func (m *Meter) behind(pairs, before map[runq.Slot]runq.Pair) []diagnose.Behind 
 	for runner, p := range pairs {
 		p, who := less(p, before[runner]), m.who(runner)
 		list = append(list, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel,
-			Time:    p.Behind,
-			Phantom: p.Phantom, Forced: p.Forced, Waking: p.Waking})
+			Time: p.Behind, Phantom: p.Phantom, Forced: p.Forced, Waking: p.Waking})
 	}
 	return list
 }

@@ -23,10 +23,9 @@ type Uncounted struct {
 func Measure(tree *cgroup.Tree, groups []report.Container) (*Uncounted, error) {
 	m, err := open(tree, sysfs.NewHost("/"), groups, nil, runq.Options{Nameless: true})
 	if err != nil {
-		return nil,
-			hint.With(fmt.Errorf("nothing counts the CPU time of %s, and it cannot be measured: %w", groups[0].Cgroup,
-				err),
-				probe.Explain(err)+"; or, on cgroup v1, make the group in the cpuacct hierarchy too")
+		return nil, hint.With(fmt.Errorf("nothing counts the CPU time of %s, and it cannot be measured: %w",
+			groups[0].Cgroup, err), probe.Explain(err)+"; or, on cgroup v1, make the group in the cpuacct hierarchy "+
+			"too")
 	}
 	return &Uncounted{meter: m, looked: time.Now()}, nil
 }

@@ -80,24 +80,20 @@ func (m *Meter) notes() []string {
 	list := []string{}
 	irq, steal := m.probe.Separates()
 	if !irq {
-		list = append(list,
-			"this kernel does not subtract interrupts from the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they "+
-				"count for the thread that ran")
+		list = append(list, "this kernel does not subtract interrupts from the time of threads "+
+			"(CONFIG_IRQ_TIME_ACCOUNTING): they count for the thread that ran")
 	}
 	if !steal {
-		list = append(list,
-			"this kernel does not subtract stolen time from the time of threads (CONFIG_PARAVIRT_TIME_ACCOUNTING): "+
-				"it counts for the thread that ran")
+		list = append(list, "this kernel does not subtract stolen time from the time of threads "+
+			"(CONFIG_PARAVIRT_TIME_ACCOUNTING): it counts for the thread that ran")
 	}
 	if tasks, pairs := m.probe.Lost(); tasks > 0 || pairs > 0 {
-		list = append(list,
-			fmt.Sprintf("the tables were full: %d threads were not measured, and %d waits have no neighbour", tasks,
-				pairs))
+		list = append(list, fmt.Sprintf("the tables were full: %d threads were not measured, and %d waits have no "+
+			"neighbour", tasks, pairs))
 	}
 	if n := m.probe.Missed(); n > 0 {
-		list = append(list,
-			fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as the one before",
-				n))
+		list = append(list, fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as "+
+			"the one before", n))
 	}
 	if m.tableFull {
 		list = append(list, "the table of groups was full: some groups count for the group above them")

@@ -138,8 +138,7 @@ func (g group) podName() string {
 func (n *node) container(node strategy.Colocation) workload.Container {
 	c := workload.Container{ID: n.ID, Name: n.name(), Runtime: n.place.Runtime, Class: n.effective.Class,
 		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy,
-		Exclusive: n.effective.Exclusive,
-		Sandbox:   n.facts.sandbox}
+		Exclusive: n.effective.Exclusive, Sandbox: n.facts.sandbox}
 	if n.scope != nil {
 		c.Scope = n.scope.ID
 	}

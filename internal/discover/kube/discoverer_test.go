@@ -271,8 +271,7 @@ func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
 	ctx := context.Background()
 	const policy = `{"clusterStrategy": {"policy": "auto"}}`
 	w := newWorld(t, node(nil), web(""), configMap("koordinator-system", "slo-controller-config", "cpu-burst-config",
-		policy),
-		configMap("tenant", "ack-slo-config", "cpu-burst-config", policy))
+		policy), configMap("tenant", "ack-slo-config", "cpu-burst-config", policy))
 	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames("plimsoll"), Groups: w.groups,
 		Own: strategy.DefaultNode(), Bandwidth: w.d.Bandwidth,
 		Changed: func(strategy.Node) {}, Log: w.d.Log, Now: time.Now})

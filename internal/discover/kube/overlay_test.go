@@ -373,8 +373,7 @@ func TestOldAnnotationAndForeignWriterAreReported(t *testing.T) {
 		w.d.Foreign("/system.slice/x.service", "not a pod's")
 	}
 	want := []string{"CPUBurstDeprecated Pod default/web alibabacloud.com/cpuBurst is deprecated: use " +
-		"koordinator.sh/cpuBurst",
-		"CPULimitForeignWriter Pod default/web another program set the quota"}
+		"koordinator.sh/cpuBurst", "CPULimitForeignWriter Pod default/web another program set the quota"}
 	if diff := cmp.Diff(want, w.waiting()); diff != "" {
 		t.Error(diff)
 	}

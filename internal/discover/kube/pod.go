@@ -72,8 +72,7 @@ func (p *pod) name() string { return p.about.Namespace + "/" + p.about.Name }
 func (p *pod) asked() config.Asked {
 	key, _ := config.AnnotationOf(p.annotations)
 	return config.Asked{Namespace: p.about.Namespace, Key: key, Patch: p.patch, ClassKey: config.ClassKey(p.labels),
-		Class:     p.class,
-		Exclusive: p.exclusive, InitOnly: p.initOnly}
+		Class: p.class, Exclusive: p.exclusive, InitOnly: p.initOnly}
 }
 
 // newPod reads a pod but for its requests, which depend on what they were. before is the limit that it had for all its
@@ -83,8 +82,7 @@ func newPod(o *corev1.Pod, before course) *pod {
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		claim: claimed(o), containers: map[string]container{},
 		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation,
-			config.ExclusiveAnnotation,
-			config.ReceiptsAnnotation),
+			config.ExclusiveAnnotation, config.ReceiptsAnnotation),
 		labels: only(o.Labels, config.ClassLabel, config.OldClassLabel),
 	}
 	sizes, probes := sizesOf(o), probed(o)

@@ -48,9 +48,8 @@ func events() cgroup.Features {
 
 // eventFeatures converts the result into features.
 func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
-	whole := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes,
-		Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
-		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
+	whole := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF " +
+		"as throttles begin", Since: "5.10", Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
 	if err != nil {
 		whole.State, whole.Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))
 	}
@@ -118,9 +117,8 @@ const weightsFile = "/sys/kernel/debug/sched/cgroup_mode"
 
 // weights reads it. The file shows all modes, that in force in parentheses.
 func weights(path string) cgroup.Feature {
-	f := cgroup.Feature{Name: featureWeights, State: cgroup.No,
-		Detail: "no " + path + " (7.3, and debugfs has to be mounted)", Since: "7.3",
-		Source: "kernel/sched/debug.c"}
+	f := cgroup.Feature{Name: featureWeights, State: cgroup.No, Detail: "no " + path +
+		" (7.3, and debugfs has to be mounted)", Since: "7.3", Source: "kernel/sched/debug.c"}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return f

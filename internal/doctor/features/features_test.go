@@ -24,9 +24,8 @@ func TestEventFeatures(t *testing.T) {
 		"no forecast": {missing: forecast,
 			lost: map[string]string{"throttle-events-forecast": "throttles are not foreseen: refused"}},
 		"nothing": {err: refused, lost: map[string]string{"throttle-events": "refused",
-			"throttle-events-forecast": "without throttle-events",
-			"throttle-events-balance":  "without", "throttle-events-wakeups": "without",
-			"throttle-events-periods": "without"}},
+			"throttle-events-forecast": "without throttle-events", "throttle-events-balance": "without",
+			"throttle-events-wakeups": "without", "throttle-events-periods": "without"}},
 	} {
 		list := eventFeatures(c.missing, c.err)
 		if len(list) != 1+len(probe.Parts()) {

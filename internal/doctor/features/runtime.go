@@ -19,9 +19,8 @@ import (
 // runtime finds out whether the runtime calls plugins before it changes a limit. Where the socket is closed, the
 // version of the running containerd says whether NRI is absent or off.
 func runtime(socket string, version func(proc string) (string, error)) cgroup.Feature {
-	f := cgroup.Feature{Name: doctor.FeatureNRI, State: cgroup.Yes,
-		Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
-		Source: "containerd " + doctor.FirstNRI + ", CRI-O 1.26"}
+	f := cgroup.Feature{Name: doctor.FeatureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes " +
+		"a limit (" + socket + ")", Source: "containerd " + doctor.FirstNRI + ", CRI-O 1.26"}
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err == nil {
 		conn.Close()

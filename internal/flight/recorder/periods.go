@@ -178,9 +178,8 @@ func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uin
 	if p.page {
 		if list := p.ended[path]; len(list) < mostWaiting {
 			p.ended[path] = append(list, history.Period{End: end.UnixMilli(),
-				Used:  history.Us(one.Used / time.Duration(one.Count)),
-				Quota: history.Us(one.Quota), Burst: history.UnknownBurst,
-				Lost:      history.Us(one.Lost / time.Duration(one.Count)),
+				Used: history.Us(one.Used / time.Duration(one.Count)), Quota: history.Us(one.Quota),
+				Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)),
 				Throttles: uint16(one.Throttles), Refills: refills})
 		} else {
 			p.full++
@@ -194,9 +193,8 @@ func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uin
 		return
 	}
 	p.flown = append(p.flown, flight.Period{Cgroup: path, End: end.UnixMilli(), Used: one.Used.Microseconds(),
-		Quota:     one.Quota.Microseconds(),
-		Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles), Refills: int32(refills),
-		Count: int32(one.Count)})
+		Quota: one.Quota.Microseconds(), Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles),
+		Refills: int32(refills), Count: int32(one.Count)})
 }
 
 // path is that of a group; "" where it is not known.

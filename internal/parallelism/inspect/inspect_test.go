@@ -238,9 +238,8 @@ func TestHostilePrograms(t *testing.T) {
 		t.Errorf("on a mount that is not the process's: %+v", p)
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	f.process(98, self,
-		map[string]string{"mountinfo": regexp.MustCompile(" - [^ ]+ ").ReplaceAllString(string(mounts),
-			" - fuse.evil ")})
+	f.process(98, self, map[string]string{"mountinfo": regexp.MustCompile(" - [^ ]+ ").ReplaceAllString(string(mounts),
+		" - fuse.evil ")})
 	if p := f.read(98); p.Runtime != "" {
 		t.Errorf("on a file system in user space: %+v", p)
 	}

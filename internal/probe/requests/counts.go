@@ -90,9 +90,8 @@ func (l *Lengths) minus(o *Lengths) (d Lengths) {
 // Since is what was added since an earlier reading.
 func (c *Counts) Since(o *Counts) Counts {
 	return Counts{c.Requests - o.Requests, c.Doubtful - o.Doubtful, c.Overtaken - o.Overtaken, c.Time - o.Time,
-		c.Split - o.Split,
-		c.Throttled - o.Throttled, c.Response.minus(&o.Response), c.FirstByte.minus(&o.FirstByte), c.Upload.minus(
-			&o.Upload), c.Rest.minus(&o.Rest)}
+		c.Split - o.Split, c.Throttled - o.Throttled, c.Response.minus(&o.Response), c.FirstByte.minus(&o.FirstByte),
+		c.Upload.minus(&o.Upload), c.Rest.minus(&o.Rest)}
 }
 
 // A group's figures are withheld where more of its requests are doubtful than these: then others, which are counted,

@@ -137,8 +137,7 @@ func throttledPart(w *world) {
 			got.Time, got.Throttled, work)
 	}
 	w.t.Logf("%d requests in %v, of which %v throttled (group: %v); p50 %v, without %v", got.Requests, got.Time,
-		got.Throttled, wall,
-		got.Response.Quantile(0.5), got.Rest.Quantile(0.5))
+		got.Throttled, wall, got.Response.Quantile(0.5), got.Rest.Quantile(0.5))
 }
 
 // The throttled part of a response is not known where nobody counts the group's throttled time, and is not taken for 0.

@@ -199,8 +199,7 @@ func (p *Probe) Pairs() ([]Pair, error) {
 	all := p.objects.Pairs.Iterate()
 	for all.Next(&key, &value) {
 		list = append(list, Pair{Slot(key.Waiter), Slot(key.Runner), time.Duration(value.Behind),
-			time.Duration(value.Phantom),
-			time.Duration(value.Forced), time.Duration(value.Waking)})
+			time.Duration(value.Phantom), time.Duration(value.Forced), time.Duration(value.Waking)})
 	}
 	if err := all.Err(); err != nil {
 		return nil, fmt.Errorf("runq: list the pairs of waits: %w", err)

@@ -85,10 +85,9 @@ func during(t testing.TB, p *Probe, d time.Duration, slots ...Slot) []Sums {
 // minus is what was added since another reading; At is the time between.
 func (s Sums) minus(o Sums) Sums {
 	d := Sums{s.At - o.At, s.Running - o.Running, s.Waiting - o.Waiting, s.Own - o.Own, s.Above - o.Above,
-		s.Idle - o.Idle, s.Self - o.Self,
-		s.Behind - o.Behind, s.Phantom - o.Phantom, s.Forced - o.Forced, s.Waking - o.Waking, s.Unnamed - o.Unnamed,
-		s.WaitsIRQ - o.WaitsIRQ, s.WaitsSteal - o.WaitsSteal, s.IRQ - o.IRQ, s.Steal - o.Steal, s.Beside,
-		s.Waits - o.Waits}
+		s.Idle - o.Idle, s.Self - o.Self, s.Behind - o.Behind, s.Phantom - o.Phantom, s.Forced - o.Forced,
+		s.Waking - o.Waking, s.Unnamed - o.Unnamed, s.WaitsIRQ - o.WaitsIRQ, s.WaitsSteal - o.WaitsSteal, s.IRQ - o.IRQ,
+		s.Steal - o.Steal, s.Beside, s.Waits - o.Waits}
 	for i := range d.Beside {
 		d.Beside[i] -= o.Beside[i]
 	}

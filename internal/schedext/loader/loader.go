@@ -177,8 +177,7 @@ var _ schedext.Loader = (*Schedulers)(nil)
 // Throttles converts totals for the agent.
 func Throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads,
-		Last: t.Used, Peak: t.Peak, Second: t.Second,
-		Usage: t.Sum, Above: t.Above}
+		Last: t.Used, Peak: t.Peak, Second: t.Second, Usage: t.Sum, Above: t.Above}
 	classes := 0
 	for _, n := range t.Lengths {
 		if n > 0 {

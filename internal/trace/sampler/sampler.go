@@ -37,10 +37,8 @@ func New(tree *cgroup.Tree, groups []report.Container) (r trace.Recorder, done f
 		case limited && owner == "":
 			r.Period, owner = period, c.Cgroup
 		case limited && r.Period != period:
-			return r, nil,
-				hint.With(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot "+
-					"share a clock",
-					owner, r.Period, c.Cgroup, period), "record them one by one")
+			return r, nil, hint.With(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they "+
+				"cannot share a clock", owner, r.Period, c.Cgroup, period), "record them one by one")
 		}
 		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup),
 			Read: reader(tree, c.Cgroup, tree.Usage)})

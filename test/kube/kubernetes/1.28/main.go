@@ -38,9 +38,8 @@ func main() {
 	case name == "etcd":
 		etcdmain.Main(os.Args)
 	default:
-		fmt.Fprintf(os.Stderr,
-			"%s: hint: link this to kube-apiserver, kubelet, kubectl, etcd, kube-scheduler or "+
-				"kube-controller-manager\n", name)
+		fmt.Fprintf(os.Stderr, "%s: hint: link this to kube-apiserver, kubelet, kubectl, etcd, kube-scheduler or "+
+			"kube-controller-manager\n", name)
 		os.Exit(2)
 	}
 }
