@@ -13,8 +13,13 @@ import (
 
 // TestRefillsAsDeployed: the few rights of the DaemonSet's pod, and its image, which has no shell, are enough to find
 // out that a rewritten burst refills, and to end throttles by that.
+//
+// The container uses a tenth of a second of CPU time now and then. One that never stops to run is raised to its cap as
+// soon as it was throttled in a period, and has no refill after that.
 func TestRefillsAsDeployed(t *testing.T) {
-	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")},
+	bursts := container{"a", "50m", "200m", []string{"sh", "-c", "trap 'exit 0' TERM; " +
+		"while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 5 & wait $!; done"}}
+	start(t, want{name: "bursts", containers: []container{bursts},
 		annotations: map[string]string{annotation: `{"policy": "auto"}`}})
 	d := deploy(t)
 	configMap(t, agents, "slo-controller-config", map[string]string{
