@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,13 +81,20 @@ func (l *leased) stillRaised() {
 	}
 }
 
-// putBack waits until the limit is back, from the agent's end on: for the lease and two seconds. No period had more
-// than the cap in the meantime, and a later agent starts as if nothing had been.
+// putBack waits until the limit is back, from the agent's end on: for the lease and two seconds, and the time in which
+// the machine did not let plimsoll-lease look. No period had more than the cap in the meantime, and a later agent
+// starts as if nothing had been.
 func (l *leased) putBack() {
 	l.t.Helper()
-	begin := time.Now()
+	begin, within := time.Now(), patience(l.after+2*time.Second)
 	l.stillRaised()
-	same(l.t, patience(l.after+2*time.Second), l.before, l.group)
+	eventually(l.t, 4*within, func() string {
+		diff := cmp.Diff(l.before, files(l.t, l.group))
+		if took := time.Since(begin); diff != "" && took > within+l.withoutALook() {
+			l.t.Fatalf("after %v, %v of them without a look: %s\n%s", took, l.withoutALook(), diff, l.watcher.log)
+		}
+		return diff
+	})
 	l.t.Logf("put back after %v", time.Since(begin).Round(ms))
 	if readings := l.stop(); !emulated() {
 		checkCap(l.t, readings, 3*hogLimit)
@@ -96,6 +104,19 @@ func (l *leased) putBack() {
 		l.t.Errorf("plimsoll-lease does not say so:\n%s", l.watcher.log)
 	}
 	l.startsAgain()
+}
+
+// withoutALook is the time that a lease is longer by for gaps between the looks of plimsoll-lease: each of them, and
+// the looks after it before anybody is judged (lease.Memory).
+func (l *leased) withoutALook() (sum time.Duration) {
+	for _, gap := range regexp.MustCompile(`without_a_look=(\S+)`).FindAllStringSubmatch(l.watcher.log.String(), -1) {
+		length, err := time.ParseDuration(gap[1])
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		sum += length + 3*lease.Memory{After: l.after}.Every()
+	}
+	return sum
 }
 
 func (l *leased) startsAgain() {
