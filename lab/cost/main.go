@@ -38,6 +38,7 @@ type settings struct {
 	idleFor time.Duration // of the agent beside idle pods
 	polls   bool          // measure the agent that polls, too
 	others  int           // groups that are made besides, when refills are measured
+	flags   []string      // of the agent
 	bare    string        // run as the bare loop on the files that this file lists
 }
 
@@ -59,6 +60,10 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.size.Containers, "containers", s.size.Containers,
 		"containers in all pods of the first number; a tenth of them is throttled in the second scenario")
 	set.BoolVar(&s.polls, "polls", true, "measure the agent that polls for throttles, too")
+	set.Func("flags", "flags of the agent, such as --record-dir= (no record of periods)", func(text string) error {
+		s.flags = strings.Fields(text)
+		return nil
+	})
 	set.StringVar(&s.bare, "bare", "",
 		"be the bare loop: read the files that are listed in this file until standard input ends")
 }
@@ -236,9 +241,9 @@ func (b *bench) startLoop(files []string) *experiment.Child {
 // startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold
 // is at the whole machine, so that the guard does not take back what the second scenario raises.
 func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) *experiment.Agent {
-	var flags []string
+	flags := slices.Clone(b.flags)
 	if polls {
-		flags = []string{"--poll"}
+		flags = append(flags, "--poll")
 	}
 	a := f.Agent(experiment.Setup{Flags: flags})
 	base := b.Base()
