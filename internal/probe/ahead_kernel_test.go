@@ -296,9 +296,12 @@ func TestActiveCPUsAreRecounted(t *testing.T) {
 		return first
 	}
 	// Both are pinned before they come to the group, so that it is active nowhere else. The second comes while it
-	// stands still: a move waits for all CPUs (RCU), and may last until the period is over.
-	other := cgrouptest.New(t)
-	first, second := other.Spin(1)[0], other.Start("kill -STOP $$; while :; do :; done")
+	// stands still: a move waits for all CPUs (RCU), and may last until the period is over. Until then each is in a
+	// group of its own: in that of a process that spins on another CPU, one that wakes has next to no weight
+	// (calc_group_shares).
+	lone := cgrouptest.New(t)
+	lone.Prevail()
+	first, second := cgrouptest.New(t).Spin(1)[0], lone.Start("kill -STOP $$; while :; do :; done")
 	cgrouptest.Pin(t, 0, first)
 	cgrouptest.Pin(t, 1, second)
 	within(t, 10*time.Second, "the second process stands still", func() bool {

@@ -130,6 +130,22 @@ type world struct {
 	addr  string
 }
 
+// onOneCPU ties the server to a CPU: its threads, and those that they will start.
+func (w *world) onOneCPU() {
+	w.t.Helper()
+	var set unix.CPUSet
+	set.Set(0)
+	threads, err := w.group.Tree().Tasks(w.group.Path + "/inner")
+	if err != nil || len(threads) == 0 {
+		w.t.Fatal(threads, err)
+	}
+	for _, id := range threads {
+		if err := unix.SchedSetaffinity(id, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // open loads the programs, which do not run yet.
 func open(t testing.TB) (*probe.Probe, *Requests) {
 	t.Helper()
