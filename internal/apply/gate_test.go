@@ -68,7 +68,8 @@ func TestGate(t *testing.T) {
 		}
 		w := New(tree, j, clock.Now)
 		results := w.Do([]plan.Change{change("/web", plan.Identity, "0", "2", false),
-			change("/batch", plan.Identity, "0", "-1", false), change("/", plan.IdentitySysctl, "0", "1", false)})
+			change("/batch", plan.Identity, "0", "-1", false),
+			change("/", plan.IdentitySysctl, "0", "1", false)})
 		want := identities{"cpu/cpu.shares": "1024", "cpu/web/cpu.bvt_warp_ns": "2", "cpu/batch/cpu.bvt_warp_ns": "-1",
 			switchFile: "1"}
 		if diff := cmp.Diff(want, k); diff != "" {
@@ -82,7 +83,8 @@ func TestGate(t *testing.T) {
 			results = New(tree, again, clock.Now).Restore(nil, false)
 		} else {
 			results = w.Do([]plan.Change{change("/", plan.IdentitySysctl, "1", "0", true),
-				change("/web", plan.Identity, "2", "0", true), change("/batch", plan.Identity, "-1", "0", true)})
+				change("/web", plan.Identity, "2", "0", true),
+				change("/batch", plan.Identity, "-1", "0", true)})
 		}
 		if after := fmt.Sprint(k); after != before {
 			t.Errorf("crash: %v: %s is left of %s: %+v", crash, after, before, results)

@@ -107,7 +107,8 @@ func checkStrategy(p strategy.Patch, text string) *fault {
 	hint := ""
 	if p.Policy != nil && text != "" {
 		hint = didYouMean(text, []string{string(strategy.None), string(strategy.CPUBurstOnly),
-			string(strategy.CFSQuotaBurstOnly), string(strategy.Auto)})
+			string(strategy.CFSQuotaBurstOnly),
+			string(strategy.Auto)})
 	}
 	return faultOf(p.Check(), hint)
 }

@@ -64,8 +64,9 @@ func (r *Result) Figures() []Figure {
 	}
 	figures = append(figures, compare("throttled, cpuBurstOnly / none", burst, none, throttled, 0, 1.0/3),
 		compare("throttled, auto / none", auto, none, throttled, 0, 1.0/5),
-		compare("p99, auto / none", auto, none, p99, 0, 0.5), compare("p99, auto / unlimited", auto, unlimited, p99, 0,
-			2), compare("average CPU, auto / none", auto, none, cpus, 0.95, 1.05))
+		compare("p99, auto / none", auto, none, p99, 0, 0.5),
+		compare("p99, auto / unlimited", auto, unlimited, p99, 0, 2),
+		compare("average CPU, auto / none", auto, none, cpus, 0.95, 1.05))
 	for i := range r.Modes {
 		if m := &r.Modes[i]; Mode(m.Name).Policy().Quota() {
 			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack,

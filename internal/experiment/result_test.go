@@ -38,8 +38,10 @@ func measured() *Result {
 	var slots []Slot
 	for round := range 3 {
 		more := int64(round)
-		slots = append(slots, slotOf("auto", round, 40*ms, 75*ms, 1, 2260*ms),
-			slotOf("none", round, 40*ms, 330*ms, 20+more, 2230*ms), slotOf(Unlimited, round, 40*ms, 70*ms, 0, 2240*ms),
+		slots = append(slots,
+			slotOf("auto", round, 40*ms, 75*ms, 1, 2260*ms),
+			slotOf("none", round, 40*ms, 330*ms, 20+more, 2230*ms),
+			slotOf(Unlimited, round, 40*ms, 70*ms, 0, 2240*ms),
 			slotOf(RequestsOnly, round, 40*ms, 96*ms, 0, 2240*ms),
 			slotOf("cpuBurstOnly", round, 40*ms, 140*ms, 3+more, 2250*ms),
 			slotOf("cfsQuotaBurstOnly", round, 40*ms, 110*ms, 4, 2300*ms))

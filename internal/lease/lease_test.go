@@ -77,7 +77,8 @@ func TestJudge(t *testing.T) {
 		"it is killed after each start": { // for a moment nobody has the lock
 			looks: after(beating(0, 20*s, 1), looks(21*s, 24*s, seen{beat: 20 * s, by: 1, holder: 2}),
 				looks(25*s, 27*s, seen{beat: 20 * s, by: 1, holder: 3}),
-				looks(28*s, 31*s, seen{beat: 20 * s, by: 1, holder: 4}), looks(32*s, 32*s, seen{beat: 20 * s, by: 1})),
+				looks(28*s, 31*s, seen{beat: 20 * s, by: 1, holder: 4}),
+				looks(32*s, 32*s, seen{beat: 20 * s, by: 1})),
 			want: Restore, at: 32 * s},
 		"a successor takes over": {
 			looks: after(beating(0, 20*s, 1), looks(21*s, 23*s, seen{beat: 20 * s, by: 1, holder: 2}),

@@ -154,7 +154,8 @@ func (l ReceiptList) Text(w io.Writer) error {
 	add := func(name string, r Receipt) {
 		n := r.Treated + r.Withheld
 		rows = append(rows, []string{name, strconv.FormatInt(n, 10), strconv.FormatInt(r.Withheld, 10),
-			signed(r.TreatedLost), signed(r.WithheldLost), r.Saved.line()})
+			signed(r.TreatedLost),
+			signed(r.WithheldLost), r.Saved.line()})
 	}
 	for _, c := range l.Containers {
 		add(c.Name, c.Receipt)

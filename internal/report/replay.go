@@ -125,10 +125,12 @@ func (r Replay) Text(w io.Writer) error {
 
 func (c Replayed) table(p *page, n *ReplayNeighbours, alone bool) {
 	rows := [][]string{{c.Name, "WHAT WAS", "WHAT WOULD HAVE BEEN"},
-		{"limit", cpusOr(c.Limits[0]), cpusOr(c.Limits[1])}, {"time lost", c.Was.Lost.String(), c.Would.Lost.String()},
+		{"limit", cpusOr(c.Limits[0]), cpusOr(c.Limits[1])},
+		{"time lost", c.Was.Lost.String(), c.Would.Lost.String()},
 		{"p99 delay", c.Was.Delay.String(), c.Would.Delay.String()},
-		{"CPU time", c.Was.Used.String(), c.Would.Used.String()}, {"above the limit", c.Was.Above.String(),
-			c.Would.Above.String()}, {"refills", count(c.Was.Refills), count(c.Would.Refills)}}
+		{"CPU time", c.Was.Used.String(), c.Would.Used.String()},
+		{"above the limit", c.Was.Above.String(), c.Would.Above.String()},
+		{"refills", count(c.Was.Refills), count(c.Would.Refills)}}
 	if n != nil && alone {
 		rows = append(rows, n.rows()...)
 	}

@@ -14,8 +14,9 @@ func (c *Container) Same(o *Container) bool {
 		one.Receipt, one.Requests = nil, nil
 		one.Totals.Events, one.Totals.Waited = nil, nil
 	}
-	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) && sameTime(c.RefillsOff,
-		o.RefillsOff) && sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
+	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) &&
+		sameTime(c.RefillsOff, o.RefillsOff) &&
+		sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
 		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.Same(o.Totals.Events) &&
 		c.Totals.Waited.same(o.Totals.Waited) && c.Requests.same(o.Requests)
 }

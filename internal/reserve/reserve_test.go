@@ -98,7 +98,8 @@ func TestNearNodes(t *testing.T) {
 func TestPacking(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), MinShared: 1}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 0.5}, {Name: "b", CPUs: 0.75}, {Name: "c", CPUs: 0.25},
-		{Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5}, {Name: "f", CPUs: 0}})
+		{Name: "d", CPUs: 0.5}, {Name: "e", CPUs: 1.5},
+		{Name: "f", CPUs: 0}})
 	want := Allocation{
 		Sets:   map[string]cpu.Set{"a": {0}, "b": {1}, "c": {1}, "d": {0}},
 		Packed: map[string]bool{"a": true, "b": true, "c": true, "d": true},

@@ -180,10 +180,12 @@ func (r *Row) Same(o *Row) bool {
 		one.Used, one.Peak, one.Throttled, one.Refills, one.Paused, one.LastLost = nil, nil, nil, nil, nil, nil
 		one.Requests = nil
 	}
-	return a == b && same(r.Limit, o.Limit) && same(r.Lost, o.Lost) && same(r.Tokens, o.Tokens) && same(r.Quota,
-		o.Quota) && same(r.QuotaAsked, o.QuotaAsked) && same(r.Used, o.Used) && same(r.Peak, o.Peak) &&
-		same(r.Throttled, o.Throttled) && same(r.Refills, o.Refills) && sameTime(r.Paused, o.Paused) &&
-		sameTime(r.LastLost, o.LastLost) && same(r.Requests, o.Requests)
+	return a == b && same(r.Limit, o.Limit) && same(r.Lost, o.Lost) && same(r.Tokens, o.Tokens) &&
+		same(r.Quota, o.Quota) &&
+		same(r.QuotaAsked, o.QuotaAsked) && same(r.Used, o.Used) && same(r.Peak, o.Peak) &&
+		same(r.Throttled, o.Throttled) &&
+		same(r.Refills, o.Refills) && sameTime(r.Paused, o.Paused) && sameTime(r.LastLost, o.LastLost) &&
+		same(r.Requests, o.Requests)
 }
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -48,9 +48,10 @@ func slotOf(r row, p50, p90, p99 time.Duration, f figures) figures {
 func rounds() []figures {
 	var slots []figures
 	for _, slow := range []time.Duration{1, 1, 50} {
-		slots = append(slots, slotOf(baseline, 1*ms*slow, 2*ms*slow, 4*ms*slow,
-			figures{Machine: 0.1, Online: 0.2, Ran: 1}), slotOf(control, 2*ms*slow, 4*ms*slow, 10*ms*slow,
-			figures{Machine: 0.98, Online: 0.2, Frames: 180, Ran: 1, Waited: 1}),
+		slots = append(slots,
+			slotOf(baseline, 1*ms*slow, 2*ms*slow, 4*ms*slow, figures{Machine: 0.1, Online: 0.2, Ran: 1}),
+			slotOf(control, 2*ms*slow, 4*ms*slow, 10*ms*slow,
+				figures{Machine: 0.98, Online: 0.2, Frames: 180, Ran: 1, Waited: 1}),
 			slotOf(weight, 1*ms*slow, 3*ms*slow, 8*ms*slow, figures{Machine: 0.97, Online: 0.2, Frames: 175}),
 			slotOf(idle, 1*ms*slow, 2200*time.Microsecond*slow, 5*ms*slow,
 				figures{Machine: 0.96, Online: 0.38, Frames: 153, Waited: 0.1}))

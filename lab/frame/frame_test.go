@@ -23,7 +23,8 @@ func (f *found) WriteText(page *bytes.Buffer) { page.WriteString("found\n") }
 
 func (f *found) Aims() []experiment.Figure {
 	return []experiment.Figure{{Name: "value", Value: f.value, AtMost: 1, Measured: true},
-		{Name: "reported", Value: 9, Measured: true}, {Name: "unmeasured and without an aim"}}
+		{Name: "reported", Value: 9, Measured: true},
+		{Name: "unmeasured and without an aim"}}
 }
 
 // trial is an experiment without groups.

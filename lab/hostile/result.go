@@ -66,8 +66,9 @@ func (r row) cells() []string {
 		return fmt.Sprintf("%.1f", experiment.Ratio(hostile, quiet))
 	}
 	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99),
-		fmt.Sprint(r.Quiet.Missed), fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99),
-		fmt.Sprint(r.Hostile.Missed), ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
+		fmt.Sprint(r.Quiet.Missed),
+		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(r.Hostile.Missed),
+		ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
 		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20))}
 }
 

@@ -80,7 +80,8 @@ func (s *settings) Check() error {
 		return fmt.Errorf("-only %q: %v", s.only, kinds())
 	}
 	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour),
-		frame.Within("-limit", s.limit, 0.1, 1), frame.Within("-threads", s.threads, 1, 16))
+		frame.Within("-limit", s.limit, 0.1, 1),
+		frame.Within("-threads", s.threads, 1, 16))
 }
 
 // kinds are the kinds of load that run.

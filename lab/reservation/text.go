@@ -74,7 +74,8 @@ func (r *result) splits(page *bytes.Buffer) {
 			waits = append(waits, cause+" "+percent(s.Waits[cause]))
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", name, what, percent(s.Received), percent(s.Shortfall),
-			percent(s.Owed), percent(s.Forced), percent(s.Phantom), percent(s.Waking), strings.Join(waits, ", "))
+			percent(s.Owed),
+			percent(s.Forced), percent(s.Phantom), percent(s.Waking), strings.Join(waits, ", "))
 	}
 	fmt.Fprintln(tw, "of the time wanted\t\treceived\tshortfall\tof it owed\tforced\tphantom\twaking\t  waits")
 	for _, f := range r.Rows {

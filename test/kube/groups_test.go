@@ -13,8 +13,9 @@ import (
 // TestPodsWithoutTheAPIServer: an agent without --kube finds pods and containers by the names of
 // their groups alone, bursts those that have a limit, and puts every file of the kubelet's groups back when it stops.
 func TestPodsWithoutTheAPIServer(t *testing.T) {
-	pods := starts(t, want{name: "burstable", containers: []container{sleeper("a", "100m", "500m"),
-		sleeper("b", "100m", "200m")}}, want{name: "guaranteed", containers: []container{sleeper("a", "300m", "300m")}},
+	pods := starts(t,
+		want{name: "burstable", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "200m")}},
+		want{name: "guaranteed", containers: []container{sleeper("a", "300m", "300m")}},
 		want{name: "half", containers: []container{sleeper("a", "100m", "400m"), sleeper("free", "100m", "")}},
 		want{name: "effort", containers: []container{sleeper("a", "", "")}})
 	burstable, guaranteed, half, effort := pods[0], pods[1], pods[2], pods[3]

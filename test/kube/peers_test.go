@@ -53,7 +53,8 @@ func TestPeers(t *testing.T) {
 		"Plimsoll":              newShipped(t),
 	}
 	ways := []struct{ name, limit string }{{"limit", apacheLimit}, {"limit x 3", "1500m"}, {"no limit", ""},
-		{"koordlet", apacheLimit}, {"koordlet, burst 100 %", apacheLimit}, {"Plimsoll", apacheLimit}}
+		{"koordlet", apacheLimit},
+		{"koordlet, burst 100 %", apacheLimit}, {"Plimsoll", apacheLimit}}
 	for _, w := range ways {
 		if v.short && w.name != "limit" && w.name != "koordlet" && w.name != "Plimsoll" {
 			continue

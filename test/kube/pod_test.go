@@ -69,9 +69,10 @@ func (w want) manifest() object {
 	for _, c := range w.containers {
 		containers = append(containers, c.manifest())
 	}
-	return object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": w.name, "namespace": w.namespace,
-		"labels": w.labels, "annotations": w.annotations}, "spec": object{"nodeName": nodeName,
-		"automountServiceAccountToken": false, "terminationGracePeriodSeconds": 1, "containers": containers}}
+	return object{"apiVersion": "v1", "kind": "Pod",
+		"metadata": object{"name": w.name, "namespace": w.namespace, "labels": w.labels, "annotations": w.annotations},
+		"spec": object{"nodeName": nodeName, "automountServiceAccountToken": false,
+			"terminationGracePeriodSeconds": 1, "containers": containers}}
 }
 
 // pod is one that runs.

@@ -107,7 +107,8 @@ func TestRefillsAreInTheirPeriods(t *testing.T) {
 	}
 	ms := time.Millisecond
 	source.Note([]plan.Result{refill(20*ms, plan.Applied, true), refill(30*ms, plan.Refused, true),
-		refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true), refill(250*ms, plan.Applied, true)})
+		refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true),
+		refill(250*ms, plan.Applied, true)})
 	*clock = 300 * ms
 	p.next = []probe.Period{{Group: 7, End: boot + 100*ms, Count: 1}, {Group: 7, End: boot + 200*ms, Count: 1}}
 	got, _, err := source.Take()
