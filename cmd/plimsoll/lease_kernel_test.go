@@ -86,16 +86,14 @@ func (l *leased) stillRaised() {
 // starts as if nothing had been.
 func (l *leased) putBack() {
 	l.t.Helper()
-	begin, within := time.Now(), patience(l.after+2*time.Second)
+	begin, within, earlier := time.Now(), patience(l.after+2*time.Second), l.withoutALook()
 	l.stillRaised()
-	eventually(l.t, 4*within, func() string {
-		diff := cmp.Diff(l.before, files(l.t, l.group))
-		if took := time.Since(begin); diff != "" && took > within+l.withoutALook() {
-			l.t.Fatalf("after %v, %v of them without a look: %s\n%s", took, l.withoutALook(), diff, l.watcher.log)
-		}
-		return diff
-	})
-	l.t.Logf("put back after %v", time.Since(begin).Round(ms))
+	same(l.t, 4*within, l.before, l.group)
+	took, gaps := time.Since(begin).Round(ms), l.withoutALook()-earlier
+	l.t.Logf("put back after %v", took)
+	if took > within+gaps {
+		l.t.Errorf("put back after %v, and gaps between looks explain %v\n%s", took, gaps, l.watcher.log)
+	}
 	if readings := l.stop(); !emulated() {
 		checkCap(l.t, readings, 3*hogLimit)
 	}
