@@ -14,8 +14,8 @@ import (
 // TestRefillsAsDeployed: the few rights of the DaemonSet's pod, and its image, which has no shell, are enough to find
 // out that a rewritten burst refills, and to end throttles by that.
 //
-// The container uses a tenth of a second of CPU time now and then. One that never stops to run is raised to its cap as
-// soon as it was throttled in a period, and has no refill after that.
+// The container uses a tenth of a second of CPU time now and then. A container that never stops running is raised to
+// its cap after one throttled period, and is not refilled from then on.
 func TestRefillsAsDeployed(t *testing.T) {
 	bursts := container{"a", "50m", "200m", []string{"sh", "-c", "trap 'exit 0' TERM; " +
 		"while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 5 & wait $!; done"}}

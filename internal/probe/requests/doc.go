@@ -30,8 +30,10 @@
 // (Counts.Overtaken). Time in the queue of new connections, and packets that wait for ksoftirqd, are before the
 // arrival. A handshake of TLS is one more request of each connection. A proxy's times include those of its upstream.
 //
-// Throttled time is that of the group itself: a limit of the pod above it counts as part of the rest. It is not known
-// of the first request at a port, where another group answers than the last time (Counts.Split).
+// Throttled time is that of the group itself: a limit of the pod above it counts as part of the rest. While threads of
+// the group stand still on one CPU, all of a response time is throttled time, also where the thread that answers runs
+// on another CPU. Throttled time is not known of the first request at a port, where another group answers than the last
+// time (Counts.Split).
 package requests
 
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-Wall -Werror -mcpu=v3" -go-package requests kernel bpf/requests.bpf.c
