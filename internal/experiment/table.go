@@ -22,9 +22,12 @@ func (t Table) Write(page *bytes.Buffer) { Columns(page, tabwriter.AlignRight, t
 
 // Columns writes rows of cells, aligned. Flags are those of tabwriter, which AlignRight is one of.
 func Columns(page *bytes.Buffer, flags uint, rows [][]string) {
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', flags)
+	tw, end := tabwriter.NewWriter(page, 0, 0, 2, ' ', flags), "\n"
+	if flags&tabwriter.AlignRight != 0 {
+		end = "\t\n" // only a cell that ends is aligned
+	}
 	for _, cells := range rows {
-		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
+		fmt.Fprint(tw, strings.Join(cells, "\t")+end)
 	}
 	tw.Flush() // into memory: cannot fail
 }

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -49,8 +48,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
 }
 
-// Check implements frame.Experiment. The study that is compared with decides the load and
-// the modes where they are not given.
+// Check implements frame.Experiment. The study that is compared with decides the load and the modes where they are not
+// given.
 func (s *settings) Check() (err error) {
 	study, ok := studies()[s.against]
 	if !ok {
@@ -154,17 +153,16 @@ func writeBeside(page *bytes.Buffer, s study, result *experiment.Result) {
 		fmt.Fprintf(page, "not compared: modes %s and %s were not both measured\n", none, s.after)
 		return
 	}
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "figure\tpublished\t\tmeasured\t")
+	var t experiment.Table
+	t.Row("figure|published||measured")
 	for _, r := range s.rows {
 		from, to := r.of(*before), r.of(*after)
 		change := ""
 		if r.change != "" && from > 0 {
 			change = fmt.Sprintf("%+.1f %%", 100*(to/from-1))
 		}
-		fmt.Fprintf(tw, "%s\t%s -> %s\t%s\t%s -> %s\t%s\n", r.what, r.before, r.after, r.change, r.spell(from),
-			r.spell(to), change)
+		t.Row("%s|%s -> %s|%s|%s -> %s|%s", r.what, r.before, r.after, r.change, r.spell(from), r.spell(to), change)
 	}
-	tw.Flush() // into memory: cannot fail
+	experiment.Columns(page, 0, t)
 	fmt.Fprintln(page, s.note)
 }

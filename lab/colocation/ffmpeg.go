@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -33,9 +30,6 @@ type ffmpeg struct {
 	size   string // of the film
 	dir    string
 	child  *experiment.Child
-
-	mu   sync.Mutex
-	done frames
 }
 
 // frames is how many were done at a time.
@@ -65,15 +59,15 @@ func (f *ffmpeg) prepare(ctx context.Context) {
 
 func (f *ffmpeg) film() string { return filepath.Join(f.dir, "film.mp4") }
 
+func (f *ffmpeg) progress() string { return filepath.Join(f.dir, "progress") }
+
 // start begins to transcode, always at the film's beginning, and waits until frames come.
 func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) {
 	cmd := experiment.Gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v",
-		"libx264", "-preset", "medium",
-		"-threads", strconv.Itoa(2*runtime.NumCPU()), "-f", "null", "-progress", "pipe:1", "-stats_period", "0.1", "-")
-	said := frame.Must(cmd.StdoutPipe())
-	f.done = frames{}
+		"libx264", "-preset", "medium", "-threads", strconv.Itoa(2*runtime.NumCPU()), "-f", "null",
+		"-progress", f.progress(), "-stats_period", "0.1", "-")
+	frame.Check(os.WriteFile(f.progress(), nil, 0o644)) // what the last one told is gone
 	f.child = frame.Must(experiment.Launch(cmd, enter))
-	go f.listen(said)
 	frame.Check(f.child.Await(ctx, reelPatience, func() error {
 		if n := f.frames().n; n < framesBefore {
 			return fmt.Errorf("ffmpeg has done %d of its first %d frames", n, framesBefore)
@@ -82,31 +76,18 @@ func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) {
 	}))
 }
 
-// listen keeps the last number of frames that ffmpeg tells (-progress).
-func (f *ffmpeg) listen(said io.Reader) {
-	for lines := bufio.NewScanner(said); lines.Scan(); {
-		if n, ok := parseFrames(lines.Text()); ok {
-			f.mu.Lock()
-			f.done = frames{time.Now(), n}
-			f.mu.Unlock()
-		}
-	}
+// frames is what ffmpeg told last (-progress), and when.
+func (f *ffmpeg) frames() (done frames) {
+	told, info := frame.Must(os.ReadFile(f.progress())), frame.Must(os.Stat(f.progress()))
+	return frames{info.ModTime(), lastFrames(string(told))}
 }
 
-// parseFrames reads the line of a progress report that tells the frames.
-func parseFrames(line string) (int64, bool) {
-	text, ok := strings.CutPrefix(line, "frame=")
-	if !ok {
-		return 0, false
+// lastFrames is how many frames the last progress report tells; 0 without one.
+func lastFrames(reports string) (n int64) {
+	if i := strings.LastIndex(reports, "frame="); i >= 0 {
+		_, _ = fmt.Sscanf(reports[i:], "frame=%d", &n) // a report that is not whole yet tells none
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	return n, err == nil
-}
-
-func (f *ffmpeg) frames() frames {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.done
+	return n
 }
 
 // stop ends the transcoding; what it did is of no use to anybody.

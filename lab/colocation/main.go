@@ -43,7 +43,7 @@ type settings struct {
 
 // usual are the settings without flags.
 func usual() *settings {
-	return &settings{perRow: 30 * time.Second, rate: 75 * float64(runtime.NumCPU()), seed: 1}
+	return &settings{perRow: 30 * time.Second, seed: 1}
 }
 
 func main() { frame.Main("colocation", usual()) }
@@ -53,7 +53,7 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.perRow, "seconds", "seconds of load for each row")
 	set.StringVar(&s.names, "rows", "", "rows to measure, separated by commas (default: all that this machine has)")
 	set.IntVar(&s.rounds, "rounds", 0, "rounds in which the rows take turns (0: of about 6 s each)")
-	set.Float64Var(&s.rate, "rate", s.rate, "requests a second (default: 75 for each CPU; in a virtual machine 10)")
+	set.Float64Var(&s.rate, "rate", s.rate, "requests a second (0: 75 for each CPU; in a virtual machine 10)")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the rows' order")
 	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
 	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.18, which has sched_ext; "+
@@ -66,9 +66,10 @@ const emulatedRate = 10
 
 // Check implements frame.Experiment.
 func (s *settings) Check() (err error) {
-	if s.vm != "" && !s.Given("rate") {
+	if s.rate == 0 && s.vm != "" {
 		s.rate = emulatedRate
 	}
+	s.rate = cmp.Or(s.rate, 75*float64(runtime.NumCPU()))
 	if s.rounds == 0 {
 		s.rounds = max(1, int(s.perRow.Seconds()/6+0.5))
 	}
@@ -213,17 +214,10 @@ func (b *bench) warmUp(ctx context.Context) {
 	if out.Errors > 0 {
 		frame.Check(fmt.Errorf("%d of %d requests failed: %w", out.Errors, out.Requests(), out.Cause))
 	}
-	if err := frame.ForemostWithKin(); err != nil {
-		b.warn(err)
-	}
-}
-
-// warn says once that the load generator waits for CPUs like all other processes.
-func (b *bench) warn(err error) {
-	if b.foremost {
+	if err := frame.ForemostWithKin(); err != nil && b.foremost { // it is said once
 		b.Say("careful: the load generator competes with what it measures: %v", err)
+		b.foremost = false
 	}
-	b.foremost = false
 }
 
 // reading are the counters at one end of a slot.

@@ -189,7 +189,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, bad := range [][]string{{"-rows", "control"}, {"-rows", "baseline,baseline"}, {"-rows", "baseline,nice"},
 		{"-seconds", "0.5"},
-		{"-rate", "10", "-seconds", "6"}, {"-rate", "0"}, {"-rounds", "40"}} {
+		{"-rate", "10", "-seconds", "6"}, {"-rate", "0.5"}, {"-rounds", "40"}} {
 		if s, err := parse(bad); err == nil {
 			t.Errorf("%v is taken: %+v", bad, s)
 		}
@@ -197,9 +197,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestKernelText(t *testing.T) {
-	for line, want := range map[string]int64{"frame=120": 120, "frame=  7": 7, "fps=3": 0, "frame=x": 0} {
-		if n, ok := parseFrames(line); n != want || ok != (want != 0) {
-			t.Errorf("%q: %d, %v", line, n, ok)
+	for reports, want := range map[string]int64{"frame=120\nfps=3\nframe=  7\nfps=3\n": 7, "fps=3": 0, "frame=": 0,
+		"": 0} {
+		if n := lastFrames(reports); n != want {
+			t.Errorf("%q: %d frames, want %d", reports, n, want)
 		}
 	}
 	start := time.Unix(0, 0)

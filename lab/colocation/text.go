@@ -13,14 +13,10 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
 	fmt.Fprintf(page, "nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed "+
 		"%d. Kernel %s, cgroup %s, %d CPUs.\n\n", c.Rate, c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs)
-	r.table(page)
-	page.WriteByte('\n')
-	r.split(page)
-	page.WriteByte('\n')
-	r.slowSplit(page)
-	page.WriteByte('\n')
-	r.beside(page)
-	page.WriteByte('\n')
+	for _, part := range []func(*bytes.Buffer){r.table, r.split, r.slowSplit, r.beside} {
+		part(page)
+		page.WriteByte('\n')
+	}
 	experiment.Lines(page, r.careful())
 	experiment.WriteFigures(page, r.Aims())
 }

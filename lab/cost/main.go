@@ -2,8 +2,7 @@
 // the first scenario, and a tenth of which are throttled all the time in the second, once with the kernel telling of
 // throttles and once polling for them. Beside it, in the same seconds, a process runs that does nothing but read files
 // of the same groups as often as the agent does. Then it measures what the write costs that ends a throttle, among few
-// and among many groups, and what it costs to size the bursts by a load line. At last it measures an agent beside
-// larger numbers of idle pods.
+// and among many groups. At last it measures an agent beside larger numbers of idle pods.
 package main
 
 import (
@@ -158,7 +157,6 @@ func (b *bench) scenarios(ctx context.Context, r *result) {
 		}
 	}
 	r.Refills = b.refills(ctx)
-	r.LoadLine = frame.Must(sizeBursts(b.size.Containers))
 }
 
 // scenario starts an agent, warms it up, and measures it and the bare loop in the same seconds.

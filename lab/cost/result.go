@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"plimsoll/internal/experiment"
-	"plimsoll/lab/frame"
 )
 
 // The aims of the project for what the agent costs on such a node.
@@ -26,7 +25,6 @@ type result struct {
 	Cgroup    string     `json:"cgroup"`
 	Scenarios []scenario `json:"scenarios"`
 	Refills   []refill   `json:"refills"`
-	LoadLine  sizing     `json:"load_line"`
 	Idle      []crowd    `json:"idle_pods,omitempty"`
 }
 
@@ -104,7 +102,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 				s.TurnP99.Round(time.Microsecond), s.Turns, s.Looks, s.Agent.Reads, s.Bare.Reads, s.Writes)
 		}
 		t.Write(page)
-		page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
+		page.WriteString(refillText(r.Refills))
 	}
 	if len(r.Idle) > 0 {
 		fmt.Fprintf(page, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", r.Seconds,
@@ -119,14 +117,6 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	}
 	page.WriteByte('\n')
 	experiment.WriteFigures(page, r.Aims())
-}
-
-// idle is the CPU of the agent with throttle events when there are no throttles.
-func (r *result) idle() float64 {
-	if s := frame.Find(r.Scenarios, func(s scenario) bool { return s.Name == idleName && !s.Polls }); s != nil {
-		return s.Agent.CPUs
-	}
-	return 0
 }
 
 // idleName is the scenario in which nothing throttles.

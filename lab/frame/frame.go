@@ -42,11 +42,7 @@ type Settings struct {
 	JSON     bool   `json:"-"` // print the result for programs
 	SVG      string `json:"-"` // the file of a picture; "": none is drawn
 	Strict   bool   `json:"-"` // a missed aim is a failure
-	given    map[string]bool
 }
-
-// Given says whether a flag was.
-func (s *Settings) Given(name string) bool { return s.given[name] }
 
 // Groups says what control groups a bench has.
 type Groups int
@@ -128,8 +124,6 @@ func Parse[R Findings](name string, e Experiment[R], args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	s.given = map[string]bool{}
-	set.Visit(func(f *flag.Flag) { s.given[f.Name] = true })
 	if s.SVG != "" && figure.Known(s.SVG) != nil {
 		return fmt.Errorf("-svg %s: %w", s.SVG, figure.Known(s.SVG))
 	}

@@ -50,7 +50,7 @@ func TestGuestSettings(t *testing.T) {
 		"-vm 6.18 -only batch":            {"-only \"batch\" "},
 		"-vm 6.18 -threads 2 -limit 0.25": {"taskset c ", "-limit 0.25 -threads 2 "},
 	} {
-		s := &settings{length: time.Minute, limit: 0.5, threads: 2}
+		s := &settings{length: time.Minute}
 		if err := frame.Parse("replay", s, strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}

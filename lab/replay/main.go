@@ -14,6 +14,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,9 @@ const (
 	more  = 5 * time.Millisecond
 	start = 12 * time.Second // the agent and the recorder have seen the group before the load begins
 	ready = time.Second      // the program of the load has started: what that uses is not compared
+
+	hostThreads = 2
+	hostLimit   = 0.5
 )
 
 type settings struct {
@@ -53,14 +57,14 @@ type settings struct {
 	only      string // the one kind of load that runs; "": all
 }
 
-func main() { frame.Main("replay", &settings{length: time.Minute, limit: 0.5, threads: 2, seed: 1}) }
+func main() { frame.Main("replay", &settings{length: time.Minute, seed: 1}) }
 
 // Flags implements frame.Experiment.
 func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.length, "seconds", "length of each run")
-	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that a load is limited to")
+	set.Float64Var(&s.limit, "limit", 0, "CPUs that a load is limited to (0: 0.5; in a virtual machine 0.3)")
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
-	set.IntVar(&s.threads, "threads", s.threads, "threads of a load")
+	set.IntVar(&s.threads, "threads", 0, "threads of a load (0: 2; in a virtual machine 1)")
 	set.StringVar(&s.vm, "vm", "",
 		"measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
 	set.StringVar(&s.only, "only", "", "run only this load: bursts, requests or batch")
@@ -70,12 +74,11 @@ func (s *settings) Flags(set *flag.FlagSet) {
 
 // Check implements frame.Experiment.
 func (s *settings) Check() error {
-	if s.vm != "" && !s.Given("threads") {
-		s.threads = guestThreads
+	threads, limit := hostThreads, hostLimit
+	if s.vm != "" {
+		threads, limit = guestThreads, guestLimit
 	}
-	if s.vm != "" && !s.Given("limit") {
-		s.limit = guestLimit
-	}
+	s.threads, s.limit = cmp.Or(s.threads, threads), cmp.Or(s.limit, limit)
 	if !slices.Contains(kinds(), s.kinds()[0]) {
 		return fmt.Errorf("-only %q: %v", s.only, kinds())
 	}

@@ -4,17 +4,16 @@
 // Approach: the target has reserved one CPU, its neighbour all others, and their weights are as much, so on paper
 // nobody takes anything from anybody. The target is a batch job of one thread, which shows in how long it takes and how
 // much of its CPU it receives, and then memcached under an open-loop load, which shows in its response time. The
-// neighbour is stress-ng or many threads that sleep and wake, with a limit of what it has reserved (capped) or without
-// one (burstable). With -table every thread has its place, one of the neighbour's beside the target's: what sharing a
-// run queue costs, beside what the kernel's weights and limits make of it. With -three that is the published table of
-// three CPUs, in a virtual machine.
+// neighbour is stress-ng, with a limit of what it has reserved (capped) or without one (burstable). With -table every
+// thread has its place, one of the neighbour's beside the target's: what sharing a run queue costs, beside what the
+// kernel's weights and limits make of it. With -three that is the published table of three CPUs, in a virtual machine.
 //
 // Other programs of the machine are not the subject: their CPU time is listed separately. With the target's CPU for
 // itself the agent keeps them off that CPU too (reserve.shield, on cgroup v1), and puts them back.
 //
 // Known limits: the load generator runs on the same machine, before all ordinary tasks, and with the agent on its first
-// CPU; what they use nobody else has.
-// On two CPUs the scheduler can keep a target of one thread by itself, and often does.
+// CPU; what they use nobody else has. On two CPUs the scheduler can keep a target of one thread by itself, and often
+// does.
 package main
 
 import (
@@ -53,7 +52,6 @@ type settings struct {
 	table      bool // measure the table on this machine
 	three      bool // measure the published one, in a virtual machine
 	passes     int  // above 0: be the batch job
-	sleepers   int  // above 0: be the neighbour that sleeps and wakes
 }
 
 const afterChange = time.Second // after a change, before it is measured
@@ -89,7 +87,6 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.BoolVar(&s.three, "three", false, "measure that as published, on three CPUs, in a virtual machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: give the batch job time, and not work")
 	set.IntVar(&s.passes, "work", 0, "be the batch job, of so many passes")
-	set.IntVar(&s.sleepers, "sleepers", 0, "be the neighbour that sleeps and wakes, with so many threads")
 }
 
 // Check implements frame.Experiment.
@@ -112,15 +109,12 @@ func (s *settings) Check() error {
 		frame.Within("-rounds", s.repeat, 1, math.MaxInt))
 }
 
-// Part is the batch job or the neighbour, where this process is one.
+// Part is the batch job, where this process is that.
 func (s *settings) Part() func() error {
-	switch {
-	case s.passes > 0:
-		return func() error { return work(os.Stdin, os.Stdout, s.passes) }
-	case s.sleepers > 0:
-		return func() error { return sleepAndWake(os.Stdin, s.sleepers) }
+	if s.passes == 0 {
+		return nil
 	}
-	return nil
+	return func() error { return work(os.Stdin, os.Stdout, s.passes) }
 }
 
 // Measure implements frame.Experiment.

@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
@@ -81,6 +78,8 @@ const (
 	nobody   kind = "alone"
 	onCPU    kind = "cpu"    // stress-ng: arithmetic
 	onMemory kind = "memory" // stress-ng: streams through memory, so the hardware is contended for too
+	// stress-ng: many that each run for 2 ms and sleep for ten times as long. The balancer cannot place them: no CPU
+	// has the same ones for long
 	sleepers kind = "sleepers"
 )
 
@@ -111,37 +110,8 @@ func (n neighbour) command(stress string) (*exec.Cmd, error) {
 	case onMemory:
 		return experiment.Gated(stress, "--quiet", "--stream", threads), nil
 	case sleepers:
-		return experiment.Again("-sleepers", threads), nil
+		return experiment.Gated(stress, "--quiet", "--cpu", threads, "--cpu-method", "int64", "--cpu-load", "9",
+			"--cpu-load-slice", "2"), nil
 	}
 	return nil, fmt.Errorf("no such neighbour: %s", n.Kind)
-}
-
-const (
-	longestBurn  = 4 * time.Millisecond
-	longestSleep = 40 * time.Millisecond
-)
-
-// sleepAndWake is the neighbour that the balancer cannot place: many threads that each run for a short while and sleep
-// for a short while, so that no CPU has the same ones for long.
-func sleepAndWake(in io.Reader, threads int) error {
-	input := bufio.NewReader(in)
-	if _, err := input.ReadString('\n'); err != nil {
-		return fmt.Errorf("wait to be let in: %w", err)
-	}
-	runtime.GOMAXPROCS(threads)
-	for i := range threads {
-		go burnAndSleep(rand.New(rand.NewPCG(uint64(i), 0)))
-	}
-	_, err := io.Copy(io.Discard, input) // ends when the experiment does
-	return err
-}
-
-func burnAndSleep(rng *rand.Rand) {
-	runtime.LockOSThread()
-	for {
-		for end := frame.ThreadTime() + time.Duration(rng.Int64N(int64(longestBurn))); frame.ThreadTime() < end; {
-		}
-		d := unix.NsecToTimespec(rng.Int64N(int64(longestSleep)))
-		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &d, nil) // a signal ends it early: that is no matter
-	}
 }

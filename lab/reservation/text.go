@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/figure"
@@ -61,32 +60,29 @@ func (r *result) table(page *bytes.Buffer) {
 
 // splits says where the time went that the target wanted, as plimsoll diagnose tells.
 func (r *result) splits(page *bytes.Buffer) {
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
-	rows := 0
+	var t experiment.Table
+	t.Row("of the time wanted||received|shortfall|of it owed|forced|phantom|waking|waits")
 	line := func(name, what string, s split) {
 		if s.Wanted <= 0 {
 			return
 		}
-		rows++
 		percent := func(part float64) string { return fmt.Sprintf("%.1f %%", 100*part/s.Wanted) }
 		var waits []string
 		for _, cause := range s.causes() {
 			waits = append(waits, cause+" "+percent(s.Waits[cause]))
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", name, what, percent(s.Received), percent(s.Shortfall),
-			percent(s.Owed),
+		t.Row("%s|%s|%s|%s|%s|%s|%s|%s|%s", name, what, percent(s.Received), percent(s.Shortfall), percent(s.Owed),
 			percent(s.Forced), percent(s.Phantom), percent(s.Waking), strings.Join(waits, ", "))
 	}
-	fmt.Fprintln(tw, "of the time wanted\t\treceived\tshortfall\tof it owed\tforced\tphantom\twaking\t  waits")
 	for _, f := range r.Rows {
 		line(f.name(), "batch", f.Batch)
 		line("", "memcached", f.Asked)
 	}
-	if rows == 0 {
+	if len(t) == 1 {
 		return
 	}
 	page.WriteByte('\n')
-	tw.Flush() // into memory: cannot fail
+	experiment.Columns(page, 0, t) // the last column is long
 	fmt.Fprintln(page, "Shortfall: of what was wanted and reserved, not received; owed: behind the neighbour, and "+
 		"not behind other programs (others),")
 	fmt.Fprintln(page, "the kernel or the machine. Of the waits behind the neighbour, forced: it had its share on "+

@@ -61,3 +61,32 @@ func TestSamples(t *testing.T) {
 		t.Errorf("%d samples, %v and %v in the middle", len(many), many[samplesMost/2-1], many[samplesMost/2])
 	}
 }
+
+// busyNode is a node of containers that can bear a part of its bursts, so that the part must be searched for. One
+// period in ten is busy, and needs more than the limit in half of the cases; as the kernel's programs count it in ten
+// minutes.
+func busyNode(containers int) (capacity float64, list []Demand) {
+	const periods, busy, usual, peak = 6000, 0.1, 0.2, 1.5 // the last two are means, in limits
+	for i := range containers {
+		quota := 0.25 * float64(1+i%4)
+		d := Demand{Quota: quota, Asked: 2, Uses: make([]int64, 4*UsesPerQuota+1)}
+		for class := 1; class < len(d.Uses); class++ {
+			from, to := float64(class-1)/UsesPerQuota, float64(class)/UsesPerQuota
+			between := func(mean float64) float64 { return math.Exp(-from/mean) - math.Exp(-to/mean) }
+			d.Uses[class] = int64(periods * ((1-busy)*between(usual) + busy*between(peak)))
+		}
+		list = append(list, d)
+		capacity += quota * ((1-busy)*usual + busy*peak)
+	}
+	return capacity * (1 + 2.4/math.Sqrt(float64(containers))), list
+}
+
+// What the agent does once every Every on a node of 250 containers with a load line.
+func BenchmarkLoadLine250(b *testing.B) {
+	capacity, list := busyNode(250)
+	for b.Loop() {
+		if r, err := LoadLine(capacity, list, 99.9); err != nil || r.Share <= 0 || r.Share >= 1 {
+			b.Fatalf("%+v, %v: the easy case", r, err)
+		}
+	}
+}
