@@ -8,6 +8,9 @@ BIN     := bin/plimsoll
 # The image of `make image`: the name that the chart asks for, unless told otherwise.
 IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/, "", $$2); print $$2}' deploy/helm/plimsoll/Chart.yaml)
 
+# The tests take what `make build` leaves. Where it is not made first, they build what they need.
+test test-kernel test-kube test-flaky: export PLIMSOLL_BINARY := $(CURDIR)/$(BIN)
+
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-page test-kernel test-browser test-vm test-kube test-demo test-labs test-soak-short \
         test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube bench-peers bench-record kernels generate figures lint fmt fuzz clean
@@ -38,13 +41,14 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 test: setup build ## all that CI runs, tier by tier, with a table at the end
 	@bash test/tiers.sh --beside vm --beside 'lint page kernel-parts unit sim' kube kernel-agents demo soak-short
 
+test-kernel test-demo test-labs test-soak-short: build
 test-lint test-unit test-sim test-page test-kernel test-browser test-demo test-labs test-soak-short: test-%: ## one tier (unit needs Go and gcc; kernel, browser, demo, labs and soak-short need root)
 	@bash test/tiers.sh $*
 
 test-vm: build ## the contract with each kernel, in VMs: 5.10 (cgroup v1), 6.1, 6.12, 6.18 (also sched_ext), 7.0, 7.3
 	@bash test/tiers.sh vm
 
-test-kube: ## a real API server, kubelet and containerd; minutes, and more the first time (root)
+test-kube: build ## a real API server, kubelet and containerd; minutes, and more the first time (root)
 	@bash test/tiers.sh kube
 
 test-flaky: build ## a tier N times beside a CPU load, with what failed at least once by name: make test-flaky N=10 TIER=kernel
