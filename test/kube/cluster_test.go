@@ -155,24 +155,44 @@ func runtimeKnown(t *testing.T) {
 	})
 }
 
+// said is what a test has added to the kubelet's configuration. Once that test has ended, the next pod is made by a
+// kubelet without it.
+var said struct {
+	line    string // with its end
+	inForce bool   // its test has not ended
+}
+
 // kubeletSays adds a line to the kubelet's configuration for one test.
 func kubeletSays(t *testing.T, line string) {
 	t.Helper()
 	allGone(t) // this kubelet must end what it has begun
+	restartKubelet(t, line+"\n")
+	said.inForce = true
+	t.Cleanup(func() { said.inForce = false })
+}
+
+// usualKubelet undoes what an earlier test has said.
+func usualKubelet(t *testing.T) {
+	t.Helper()
+	if !said.inForce && said.line != "" {
+		restartKubelet(t, "")
+	}
+}
+
+// restartKubelet has another line at the end of the configuration, in the place of what was said.
+func restartKubelet(t *testing.T, line string) {
+	t.Helper()
+	part(t, "stop", "kubelet")
 	file := filepath.Join(scratch, "kubelet/config.yaml")
 	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, []byte(strings.TrimSuffix(string(text), said.line)+line), 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	restart := func(text []byte) {
-		part(t, "stop", "kubelet")
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		part(t, "start", "kubelet")
-	}
-	t.Cleanup(func() { restart(text) })
-	restart(append(bytes.Clone(text), line+"\n"...))
+	said.line = line
+	part(t, "start", "kubelet")
 }
 
 // namespace makes a namespace for one test, with what a controller would make in it.

@@ -71,6 +71,7 @@ func TestKubeletWithACgroupRoot(t *testing.T) {
 			}
 		})
 	}
+	t.Cleanup(func() { usualKubelet(t) }) // which makes no groups there
 	kubeletSays(t, "cgroupRoot: /"+root)
 	p := begin(t, want{name: "rooted", containers: []container{sleeper("a", "100m", "500m")}})
 	p.root = root

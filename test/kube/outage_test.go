@@ -133,7 +133,7 @@ func TestDeletionUnderLoad(t *testing.T) {
 	before := files(t)
 	a := follower(t, "auto")
 	stays.become(full(30 * ms))
-	for round := range 3 {
+	for round := range 2 {
 		var wanted []want
 		for i := range 3 {
 			wanted = append(wanted, want{name: fmt.Sprintf("goes-%d-%d", round, i),

@@ -111,6 +111,7 @@ func starts(t *testing.T, list ...want) []*pod {
 // begin makes a pod and does not wait.
 func begin(t *testing.T, w want, more ...func(spec object)) *pod {
 	t.Helper()
+	usualKubelet(t)
 	if w.namespace == "" {
 		w.namespace = "default"
 	}
