@@ -18,7 +18,7 @@ for setting in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOMODCAC
   export "$setting=$(go env $setting)"
 done
 GOTOOLCHAIN=$(awk '$1 == "toolchain" {print $2}' go.mod)
-export GOTOOLCHAIN GOENV=off GOWORK=off GOFLAGS= GOEXPERIMENT= GOFIPS140=off GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0
+export GOTOOLCHAIN GOENV=off GOWORK=off GOFLAGS=-gcflags=all=-dwarf=false GOEXPERIMENT= GOFIPS140=off GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0
 
 folders=()
 for arch in ${ARCHITECTURES:-amd64 arm64}; do

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 # All is compiled with the flags of `make build`, so that the compiler's cache holds one of each package and not three, and
 # vetted by tier lint. The race detector needs cgo. FRESH=1: no result comes from the cache (flaky.sh).
-export CGO_ENABLED=0 GOFLAGS="-trimpath${FRESH:+ -count=1}"
+export CGO_ENABLED=0 GOFLAGS="-trimpath -gcflags=all=-dwarf=false${FRESH:+ -count=1}"
 go_test() { go test -vet=off "$@"; }
 
 kernel_files() { git ls-files --cached --others --exclude-standard '*_kernel_test.go'; }

@@ -9,7 +9,7 @@ export ARCH=arm64 CELLS="${CELLS:-6.12:v2 7.3:v2}" SECONDS_MAX=${SECONDS_MAX:-15
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
-GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/plimsoll" ./cmd/plimsoll
+GOARCH=arm64 CGO_ENABLED=0 go build -ldflags '-s -w' -o "$work/plimsoll" ./cmd/plimsoll
 failed=0
 PLIMSOLL_BIN=$work/plimsoll "$vm/matrix.sh" &
 wait $! || failed=1

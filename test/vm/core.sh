@@ -33,7 +33,7 @@ trap 'rm -rf "$work"' EXIT
 for package in internal/task internal/agent cmd/plimsoll; do
   CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/${package#*/}.test" "./$package"
 done
-CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/plimsoll" ./cmd/plimsoll
+CGO_ENABLED=0 go build -ldflags '-s -w' -o "$work/plimsoll" ./cmd/plimsoll
 cat >"$work/main" <<'M'
 export PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_EMULATED=1 PLIMSOLL_BINARY=$PWD/plimsoll
 ./task.test -test.v -test.run '^TestKernelCookie$' | tee /tmp/out

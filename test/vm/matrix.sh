@@ -21,6 +21,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 
+# As the Makefile does, for the machines: what there runs has settings of its own.
+compile() { GOARCH=${ARCH:-} CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=1GiB go "$@"; }
+
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
 mkdir "$work/p" "$work/doctor"
@@ -28,12 +31,12 @@ echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestRuntimes|^TestJVM|^TestEndOf|^Tes
 for package in $packages; do
   case " ${SKIP:-./internal/loadline ./internal/scx ./lab/cost ./lab/hostile ./lab/reaction} " in *" $package "*) continue ;; esac
   name=$(tr / - <<<"${package#./}")
-  GOARCH=${ARCH:-} CGO_ENABLED=0 go test -c -vet=off -ldflags '-s -w' -o "$work/p/$name.test" "$package"
+  compile test -c -vet=off -ldflags '-s -w' -o "$work/p/$name.test" "$package"
   grep -ho '^func Test[A-Za-z0-9_]*' "$package"/*_kernel_test.go | cut -c6- | paste -sd'|' | sed 's/.*/^(&)$/' >"$work/p/$name.run"
 done
 cp "$vm/guest/e2e.sh" "$vm/guest/lib.sh" deploy/seccomp/*.json "$work/p/"
 cp "$binary" "$work/p/plimsoll"
-GOARCH=${ARCH:-} CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/p/plimsoll-lease" ./cmd/plimsoll-lease
+compile build -ldflags '-s -w' -o "$work/p/plimsoll-lease" ./cmd/plimsoll-lease
 [ -n "${ALL:-}" ] || touch "$work/p/brief"
 
 series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
