@@ -187,7 +187,7 @@ trap 'exit 130' INT TERM
 
 # How nice a tier is. Those that compute leave the CPUs to those that wait for a kubelet or for the kernel. Less so the tier vm: the
 # time of two of its machines is the host's.
-declare -A nice=([lint]=19 [unit]=19 [sim]=19 [page]=10 [vm]=5)
+declare -A nice=([lint]=10 [unit]=10 [sim]=10 [page]=5 [vm]=5)
 
 # run TIER: with what it says in a file, and a row of the table: also the CPU time of its processes, but for daemons.
 run() {
