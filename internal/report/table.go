@@ -100,7 +100,7 @@ func (p *page) row(cells []string, widths []int) {
 	if last == 0 {
 		cells = []string{Middle(cells[0], widths[0])}
 	}
-	for i, part := range broken(cells[last], widths[last]) {
+	for i, part := range Wrap(cells[last], widths[last]) {
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", indent))
 		}
@@ -116,7 +116,7 @@ func (p *page) prose(text string) {
 		return
 	}
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	for i, part := range broken(text[len(lead):], Columns-len(lead)-gap) {
+	for i, part := range Wrap(text[len(lead):], Columns-len(lead)-gap) {
 		if i > 0 {
 			part = strings.Repeat(" ", gap) + part
 		}
@@ -124,9 +124,9 @@ func (p *page) prose(text string) {
 	}
 }
 
-// broken splits a text at spaces into parts of at most so many columns, where the words let it. A command in backquotes
+// Wrap splits a text at spaces into parts of at most so many columns, where the words let it. A command in backquotes
 // is one word.
-func broken(text string, most int) []string {
+func Wrap(text string, most int) []string {
 	if width(text) <= most {
 		return []string{text}
 	}

@@ -5,23 +5,13 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"plimsoll/internal/report"
 )
 
 // wrap breaks a text into at most so many lines.
 func wrap(text string, width, most int) []string {
-	var lines []string
-	at := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case at == "":
-			at = word
-		case wide(at)+1+wide(word) <= width:
-			at += " " + word
-		default:
-			lines, at = append(lines, at), word
-		}
-	}
-	lines = append(lines, at)
+	lines := report.Wrap(text, width)
 	if len(lines) > most {
 		lines[most-1] += " " + strings.Join(lines[most:], " ")
 		lines = lines[:most]
