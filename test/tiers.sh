@@ -60,12 +60,12 @@ tier_kernel_parts() {
   kernel_tests_of "$(kernel_tests)" '^$' $(kernel_packages | grep -vE "$agents") &&
     kernel_tests_of "$no_agents" '^$' ./cmd/plimsoll
 }
-# kernel_tests_of RUN SKIP PACKAGE...: one package at a time, while the next ones are linked.
+# kernel_tests_of RUN SKIP PACKAGE...: one package at a time, while the next ones are linked. Their time counts while they wait.
 kernel_tests_of() {
   need_groups || return
   local moved
   moved=$(listed kernel) || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 4 -exec "flock $(mktemp -p "$work")" -run "$1" -skip "$2|$moved" "${@:3}"
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -timeout 30m -p 4 -exec "flock $(mktemp -p "$work")" -run "$1" -skip "$2|$moved" "${@:3}"
 }
 tier_kernel_long() { # what tier kernel leaves out
   need_groups || return
