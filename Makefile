@@ -4,7 +4,7 @@ SHELL   := /bin/bash
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # All is compiled alike, so that the compiler's cache holds one of each package, and without DWARF, which no binary here keeps.
-export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
 # The compiler collects its garbage seldom, as long as it is small.
 COMPILE := CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=1GiB
 # Where the programs of `make build` go. The binary is static: it runs on any Linux of its architecture.
