@@ -77,9 +77,12 @@ func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) {
 }
 
 // frames is what ffmpeg told last (-progress), and when.
-func (f *ffmpeg) frames() (done frames) {
-	told, info := frame.Must(os.ReadFile(f.progress())), frame.Must(os.Stat(f.progress()))
-	return frames{info.ModTime(), lastFrames(string(told))}
+func (f *ffmpeg) frames() frames {
+	info, err := os.Stat(f.progress())
+	if err != nil {
+		return frames{} // none has been started yet
+	}
+	return frames{info.ModTime(), lastFrames(string(frame.Must(os.ReadFile(f.progress()))))}
 }
 
 // lastFrames is how many frames the last progress report tells; 0 without one.
