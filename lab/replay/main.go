@@ -62,9 +62,11 @@ func main() { frame.Main("replay", &settings{length: time.Minute, seed: 1}) }
 // Flags implements frame.Experiment.
 func (s *settings) Flags(set *flag.FlagSet) {
 	frame.SecondsVar(set, &s.length, "seconds", "length of each run")
-	set.Float64Var(&s.limit, "limit", 0, "CPUs that a load is limited to (0: 0.5; in a virtual machine 0.3)")
+	set.Float64Var(&s.limit, "limit", 0, fmt.Sprintf("CPUs that a load is limited to (0: %g; in a virtual machine %g)",
+		hostLimit, guestLimit))
 	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
-	set.IntVar(&s.threads, "threads", 0, "threads of a load (0: 2; in a virtual machine 1)")
+	set.IntVar(&s.threads, "threads", 0, fmt.Sprintf("threads of a load (0: %d; in a virtual machine %d)", hostThreads,
+		guestThreads))
 	set.StringVar(&s.vm, "vm", "",
 		"measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
 	set.StringVar(&s.only, "only", "", "run only this load: bursts, requests or batch")
