@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll/internal/strategy"
 )
@@ -23,7 +22,6 @@ func (w *world) policy() strategy.Policy {
 
 // A change at the API server reaches the containers without another call, and the pod gets an Event.
 func TestWatches(t *testing.T) {
-	ctx := context.Background()
 	w := newWorld(t, node(map[string]string{"pool": "web"}))
 	w.groups.set(group("u1", "a"))
 	w.run()
@@ -33,32 +31,20 @@ func TestWatches(t *testing.T) {
 	}
 	other := web(`{"policy": "auto"}`)
 	other.Name, other.UID, other.Spec.NodeName = "elsewhere", "u9", "n2"
-	pods := w.server.CoreV1().Pods("default")
-	if _, err := pods.Create(ctx, other, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	pod, err := pods.Create(ctx, web(`{"policy": "auto"}`), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := web(`{"policy": "auto"}`)
+	w.ok(w.server.Create(called("pods"), other, "default"), w.server.Create(called("pods"), pod, "default"))
 	w.within("a new pod", strategy.Auto)
 	if n := w.d.Status().Pods; n != 1 {
 		t.Errorf("%d pods, want those of this node only", n)
 	}
 	pod.Annotations = map[string]string{"alibabacloud.com/cpuBurst": `{"policy": "cpuBurstOnly"}`}
-	if pod, err = pods.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Update(called("pods"), pod, "default"))
 	w.within("another annotation", strategy.CPUBurstOnly)
 	w.soon("an Event", func() bool { return len(w.events()) == 1 })
 	pod.Annotations = nil
-	if _, err = pods.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Update(called("pods"), pod, "default"))
 	w.within("no annotation", strategy.None)
-	if err := pods.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Delete(called("pods"), "default", "web"))
 	w.soon("no pod", func() bool { return w.d.Status().Pods == 0 })
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -66,6 +52,14 @@ func TestWatches(t *testing.T) {
 		"watch configmaps": 3, "event": 1}
 	if diff := cmp.Diff(want, w.server.asked); diff != "" {
 		t.Errorf("requests: %s", diff)
+	}
+}
+
+// ok fails the test if there is an error.
+func (w *world) ok(errs ...error) {
+	w.t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -81,38 +75,25 @@ func (w *world) within(what string, want strategy.Policy) {
 
 // So do the node's labels and ConfigMaps.
 func TestWatchesConfigMaps(t *testing.T) {
-	ctx := context.Background()
 	w := newWorld(t, node(map[string]string{"pool": "web"}), web(""))
 	w.groups.set(group("u1", "a"))
 	w.run()
 	w.soon("all that there is", func() bool { return w.d.Status().Ready })
-	maps := w.server.CoreV1().ConfigMaps("kube-system")
-	m, err := maps.Create(ctx, configMap("kube-system", "ack-slo-config", "cpu-burst-config",
-		`{"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "cfsQuotaBurstOnly"}]}`),
-		metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configMap("kube-system", "ack-slo-config", "cpu-burst-config",
+		`{"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "cfsQuotaBurstOnly"}]}`)
+	w.ok(w.server.Create(called("configmaps"), m, "kube-system"))
 	w.within("a ConfigMap", strategy.CFSQuotaBurstOnly)
-	n := node(nil)
-	if _, err := w.server.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Update(called("nodes"), node(nil), ""))
 	w.within("other labels", strategy.None)
 	m.Data["cpu-burst-config"] = `{"clusterStrategy": {"policy": "auto"}}`
-	if _, err := maps.Update(ctx, m, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Update(called("configmaps"), m, "kube-system"))
 	w.within("a ConfigMap that changes", strategy.Auto)
-	if err := maps.Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Delete(called("configmaps"), "kube-system", m.Name))
 	w.within("a ConfigMap that goes", strategy.None)
 }
 
 // The API server goes away: what it said last stands, and what it says when it is back counts.
 func TestAPIServerAway(t *testing.T) {
-	ctx := context.Background()
 	w := newWorld(t, node(nil), web(`{"policy": "auto"}`))
 	w.groups.set(group("u1", "a"))
 	w.run()
@@ -123,10 +104,7 @@ func TestAPIServerAway(t *testing.T) {
 		t.Errorf("%+v, policy %s", s, w.policy())
 	}
 	w.d.Foreign("/kubepods/burstable/podu1", "said while it is away")
-	if _, err := w.server.CoreV1().Pods("default").Update(ctx, web(`{"policy": "cpuBurstOnly"}`),
-		metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Update(called("pods"), web(`{"policy": "cpuBurstOnly"}`), "default"))
 	w.server.leave(nil)
 	w.soon("what it says when it is back", func() bool {
 		return w.policy() == strategy.CPUBurstOnly && w.d.Status().Reachable
@@ -268,7 +246,6 @@ func TestDefaultNames(t *testing.T) {
 
 // TestOnlyNamedConfigMapsAreRead: a ConfigMap of the same name in another namespace sets nothing, and is not asked for.
 func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
-	ctx := context.Background()
 	const policy = `{"clusterStrategy": {"policy": "auto"}}`
 	w := newWorld(t, node(nil), web(""), configMap("koordinator-system", "slo-controller-config", "cpu-burst-config",
 		policy), configMap("tenant", "ack-slo-config", "cpu-burst-config", policy))
@@ -281,21 +258,17 @@ func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
 	if w.policy() != strategy.None {
 		t.Error("a namespace that nobody named sets the policy")
 	}
-	if _, err := w.server.CoreV1().ConfigMaps("plimsoll").Create(ctx,
-		configMap("plimsoll", "slo-controller-config", "cpu-burst-config", policy),
-		metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.server.Create(called("configmaps"),
+		configMap("plimsoll", "slo-controller-config", "cpu-burst-config", policy), "plimsoll"))
 	w.within("the ConfigMap of the release", strategy.Auto)
 	want := []ConfigMapRead{{ConfigMap{"plimsoll", "slo-controller-config"}, true},
 		{ConfigMap{"kube-system", "ack-slo-config"}, false}}
 	if diff := cmp.Diff(want, w.d.Status().ConfigMaps); diff != "" {
 		t.Error(diff)
 	}
-	for _, a := range w.server.Actions() {
-		if ns := a.GetNamespace(); a.GetResource().Resource == "configmaps" && a.GetVerb() != "create" &&
-			ns != "plimsoll" && ns != "kube-system" {
-			t.Errorf("%s configmaps in %q", a.GetVerb(), ns)
-		}
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if diff := cmp.Diff(map[string]bool{"plimsoll": true, "kube-system": true}, w.server.namespaces); diff != "" {
+		t.Errorf("ConfigMaps were read in: %s", diff)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -45,14 +44,14 @@ func TestEventsAreMadeOnce(t *testing.T) {
 			t.Errorf("%d wait", len(h.waiting))
 		}
 	}
-	list, err := s.CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 3 {
-		t.Fatalf("%d Events, %v", len(list.Items), err)
+	events, err := s.events("default")
+	if err != nil || len(events) != 3 {
+		t.Fatalf("%d Events, %v", len(events), err)
 	}
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", log.String())
 	}
-	e := list.Items[0]
+	e := events[0]
 	if o := e.InvolvedObject; e.Type != "Warning" || o.Kind != "Pod" || o.Name != "web" || o.Namespace != "default" ||
 		o.UID == "" || o.APIVersion != "v1" ||
 		e.Source.Component != "plimsoll" || e.ReportingController != "plimsoll" || e.FirstTimestamp.Unix() != 1 ||

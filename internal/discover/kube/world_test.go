@@ -15,9 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
@@ -26,20 +28,38 @@ import (
 
 const ms = time.Millisecond
 
-// server is client-go's fake clientset as an API server that can go away.
+// server is client-go's tracker of objects as an API server that can go away. The fake clientset on top of it brings
+// every group of the API.
 type server struct {
-	*fake.Clientset
-	mu      sync.Mutex
-	away    error
-	watches []watch.Interface
-	asked   map[string]int // "list pods", "watch nodes" ...
+	clienttesting.ObjectTracker
+	mu         sync.Mutex
+	away       error
+	watches    []watch.Interface
+	asked      map[string]int  // "list pods", "watch nodes" ...
+	namespaces map[string]bool // in which ConfigMaps were read
 }
 
 func newServer(objects ...runtime.Object) *server {
-	return &server{Clientset: fake.NewClientset(objects...), asked: map[string]int{}}
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme).UniversalDecoder()
+	s := &server{ObjectTracker: clienttesting.NewObjectTracker(scheme, decoder), asked: map[string]int{},
+		namespaces: map[string]bool{}}
+	for _, o := range objects {
+		if err := s.Add(o); err != nil {
+			panic(err)
+		}
+	}
+	return s
 }
 
-// IsWatchListSemanticsUnSupported makes reflectors list, as the fake clientset cannot stream a list.
+func called(resource string) schema.GroupVersionResource {
+	return corev1.SchemeGroupVersion.WithResource(resource)
+}
+
+// IsWatchListSemanticsUnSupported makes reflectors list, as the tracker cannot stream a list.
 func (*server) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *server) ask(what string) error {
@@ -47,6 +67,16 @@ func (s *server) ask(what string) error {
 	defer s.mu.Unlock()
 	s.asked[what]++
 	return s.away
+}
+
+// read is ask, for a resource.
+func (s *server) read(verb string, r Resource, ns string) error {
+	if r == ConfigMaps {
+		s.mu.Lock()
+		s.namespaces[ns] = true
+		s.mu.Unlock()
+	}
+	return s.ask(verb + " " + string(r))
 }
 
 // leave has the server go away, and its watches end, or come back (nil).
@@ -62,20 +92,12 @@ func (s *server) leave(err error) {
 	}
 }
 
-func (s *server) List(ctx context.Context, r Resource, ns string, o metav1.ListOptions) (runtime.Object, error) {
-	if err := s.ask("list " + string(r)); err != nil {
+func (s *server) List(_ context.Context, r Resource, ns string, o metav1.ListOptions) (runtime.Object, error) {
+	if err := s.read("list", r, ns); err != nil {
 		return nil, err
 	}
-	var list runtime.Object
-	var err error
-	switch r {
-	case Pods:
-		list, err = s.CoreV1().Pods(ns).List(ctx, o)
-	case Nodes:
-		list, err = s.CoreV1().Nodes().List(ctx, o)
-	default:
-		list, err = s.CoreV1().ConfigMaps(ns).List(ctx, o)
-	}
+	kind := map[Resource]string{Pods: "Pod", Nodes: "Node", ConfigMaps: "ConfigMap"}[r]
+	list, err := s.ObjectTracker.List(called(string(r)), corev1.SchemeGroupVersion.WithKind(kind), ns)
 	if err != nil {
 		return nil, err
 	}
@@ -92,20 +114,11 @@ func (s *server) List(ctx context.Context, r Resource, ns string, o metav1.ListO
 	return list, meta.SetList(list, some)
 }
 
-func (s *server) Watch(ctx context.Context, r Resource, ns string, o metav1.ListOptions) (watch.Interface, error) {
-	if err := s.ask("watch " + string(r)); err != nil {
+func (s *server) Watch(_ context.Context, r Resource, ns string, o metav1.ListOptions) (watch.Interface, error) {
+	if err := s.read("watch", r, ns); err != nil {
 		return nil, err
 	}
-	var w watch.Interface
-	var err error
-	switch r {
-	case Pods:
-		w, err = s.CoreV1().Pods(ns).Watch(ctx, o)
-	case Nodes:
-		w, err = s.CoreV1().Nodes().Watch(ctx, o)
-	default:
-		w, err = s.CoreV1().ConfigMaps(ns).Watch(ctx, o)
-	}
+	w, err := s.ObjectTracker.Watch(called(string(r)), ns, o)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +129,7 @@ func (s *server) Watch(ctx context.Context, r Resource, ns string, o metav1.List
 	return w, nil
 }
 
-// chosen is what the fake clientset does not do: field selectors.
+// chosen is what the tracker does not do: field selectors.
 func chosen(o runtime.Object, selector string) bool {
 	set := fields.Set{}
 	switch x := o.(type) {
@@ -134,8 +147,16 @@ func (s *server) CreateEvent(ctx context.Context, e *corev1.Event) error {
 	if err := s.ask("event"); err != nil {
 		return err
 	}
-	_, err := s.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
-	return err
+	return s.Create(called("events"), e, e.Namespace)
+}
+
+// events are those in a namespace; "" stands for all.
+func (s *server) events(ns string) ([]corev1.Event, error) {
+	list, err := s.ObjectTracker.List(called("events"), corev1.SchemeGroupVersion.WithKind("Event"), ns)
+	if err != nil {
+		return nil, err
+	}
+	return list.(*corev1.EventList).Items, nil
 }
 
 var errAway = errors.New("connection refused")
@@ -239,12 +260,12 @@ func (w *world) given(objects ...runtime.Object) {
 
 // events are those that were made, as "Reason object message".
 func (w *world) events() []string {
-	list, err := w.server.CoreV1().Events("").List(context.Background(), metav1.ListOptions{})
+	list, err := w.server.events("")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var lines []string
-	for _, e := range list.Items {
+	for _, e := range list {
 		lines = append(lines,
 			e.Reason+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name+" "+e.Message)
 	}
