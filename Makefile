@@ -5,8 +5,8 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # All is compiled alike, so that the compiler's cache holds one of each package, and without DWARF, which no binary here keeps.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
-# The compiler collects its garbage seldom, as long as it is small.
-COMPILE := CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=1GiB
+# The compiler does not collect its garbage, as long as it is small.
+COMPILE := CGO_ENABLED=0 GOGC=off GOMEMLIMIT=2GiB
 # Where the programs of `make build` go. The binary is static: it runs on any Linux of its architecture.
 BIN     := bin/plimsoll
 # The image of `make image`: the name that the chart asks for, unless told otherwise.

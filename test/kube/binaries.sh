@@ -14,15 +14,20 @@ if [ ! -e "$built" ]; then
   rm -rf "$cache"/making.*
   making=$(mktemp -d "$cache/making.XXXXXX")
   mkdir "$making/bin"
-  # the flags of the Makefile, for what the agent imports too
-  export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS="-trimpath -gcflags=all=-dwarf=false" GOGC=400 GOMEMLIMIT=1GiB
+  # The flags of the Makefile, for what the agent imports too. What it does not import is not inlined, which saves a quarter of
+  # the time.
+  export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS="-trimpath -gcflags=all=-dwarf=false" GOGC=off GOMEMLIMIT=2GiB
+  plain=()
+  for of in k8s.io/{kubernetes,apiserver,apiextensions-apiserver,kubectl} go.etcd.io github.com/containerd; do
+    plain+=("-gcflags=$of/...=-dwarf=false -l")
+  done
   v=k8s.io/component-base/version
   IFS=. read -r major minor _ <<<"${kubernetes_version#v}"
   # providerless: before 1.31, without what clouds would add
-  (cd "$kubernetes" && go build -tags providerless -o "$making/bin/kubernetes" -ldflags "-s -w
+  (cd "$kubernetes" && go build "${plain[@]}" -tags providerless -o "$making/bin/kubernetes" -ldflags "-s -w
     -X $v.gitVersion=$kubernetes_version -X $v.gitMajor=$major -X $v.gitMinor=$minor" .)
   for name in kube-{apiserver,controller-manager,scheduler} kubelet kubectl etcd; do ln -s kubernetes "$making/bin/$name"; done
-  GOBIN=$making/bin go install -ldflags '-s -w' \
+  GOBIN=$making/bin go install "${plain[@]}" -ldflags '-s -w' \
     github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}@$containerd_version
   if grep -q kube-controller-manager "$kubernetes/main.go"; then # what helm makes needs controllers
     GOBIN=$making/bin go install -ldflags '-s -w' helm.sh/helm/v3/cmd/helm@$helm_version

@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 
 # As the Makefile does, for the machines: what there runs has settings of its own.
-compile() { GOARCH=${ARCH:-} CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=1GiB go "$@"; }
+compile() { GOARCH=${ARCH:-} CGO_ENABLED=0 GOGC=off GOMEMLIMIT=2GiB go "$@"; }
 
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
