@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,12 +38,9 @@ type order struct {
 	burn  time.Duration // CPU time before it
 	sends int
 	gap   time.Duration // between two sends
-	rest  time.Duration // before it reads on
 }
 
-func (o order) String() string {
-	return fmt.Sprintf("%d %d %d %d %d\n", o.wait, o.burn, o.sends, o.gap, o.rest)
-}
+func (o order) String() string { return fmt.Sprintf("%d %d %d %d\n", o.wait, o.burn, o.sends, o.gap) }
 
 func serve() { listen(false, answer) }
 
@@ -77,7 +75,7 @@ func answer(conn net.Conn) {
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		line, beside := strings.CutPrefix(lines.Text(), "+")
 		var o order
-		if _, err := fmt.Sscan(line, &o.wait, &o.burn, &o.sends, &o.gap, &o.rest); err != nil {
+		if _, err := fmt.Sscan(line, &o.wait, &o.burn, &o.sends, &o.gap); err != nil {
 			return
 		}
 		if beside {
@@ -85,7 +83,6 @@ func answer(conn net.Conn) {
 			continue
 		}
 		o.send(conn, &writing)
-		time.Sleep(o.rest)
 	}
 }
 
@@ -130,16 +127,52 @@ type world struct {
 	addr  string
 }
 
+// threads are the server's.
+func (w *world) threads() []int {
+	w.t.Helper()
+	threads, err := w.group.Tree().Tasks(w.group.Path + "/inner")
+	if err != nil || len(threads) == 0 {
+		w.t.Fatal(threads, err)
+	}
+	return threads
+}
+
+// stopped does something while the server does nothing.
+func (w *world) stopped(do func()) {
+	w.t.Helper()
+	server := w.threads()[0]
+	send := func(s unix.Signal) {
+		if err := unix.Kill(server, s); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	send(unix.SIGSTOP)
+	defer send(unix.SIGCONT)
+	soon(w.t, "stopped", func() bool {
+		return !slices.ContainsFunc(w.threads(), func(id int) bool {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+			return err != nil || !strings.Contains(string(stat), ") T ")
+		})
+	})
+	do()
+}
+
+// soon waits until a condition is true.
+func soon(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(ms) {
+		if time.Now().After(end) {
+			t.Fatalf("the server never was: %s", what)
+		}
+	}
+}
+
 // onOneCPU ties the server to a CPU: its threads, and those that they will start.
 func (w *world) onOneCPU() {
 	w.t.Helper()
 	var set unix.CPUSet
 	set.Set(0)
-	threads, err := w.group.Tree().Tasks(w.group.Path + "/inner")
-	if err != nil || len(threads) == 0 {
-		w.t.Fatal(threads, err)
-	}
-	for _, id := range threads {
+	for _, id := range w.threads() {
 		if err := unix.SchedSetaffinity(id, &set); err != nil && !errors.Is(err, unix.ESRCH) {
 			w.t.Fatal(err)
 		}
@@ -262,6 +295,36 @@ func (c *client) write(text string) {
 	if _, err := c.conn.Write([]byte(text)); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// isRead waits until the server has received and read all that was written.
+func (c *client) isRead() {
+	c.t.Helper()
+	here, server := c.conn.LocalAddr(), c.conn.RemoteAddr()
+	soon(c.t, "seen to receive", func() bool { return strings.HasPrefix(c.queues(here, server), "00000000:") })
+	soon(c.t, "seen to read", func() bool { return strings.HasSuffix(c.queues(server, here), ":00000000") })
+}
+
+// queues are the bytes of a socket that are not acknowledged, and those not read (net/ipv4/tcp_ipv4.c, get_tcp4_sock).
+func (c *client) queues(local, remote net.Addr) string {
+	c.t.Helper()
+	sockets, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sockets)) {
+		if f := strings.Fields(line); len(f) > 4 && f[1] == hex(local) && f[2] == hex(remote) {
+			return f[4]
+		}
+	}
+	return "no such socket"
+}
+
+// hex is an address as /proc/net/tcp has it.
+func hex(a net.Addr) string {
+	tcp := a.(*net.TCPAddr)
+	ip := tcp.IP.To4()
+	return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], tcp.Port)
 }
 
 func (c *client) answer() {
