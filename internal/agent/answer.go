@@ -85,7 +85,7 @@ func (a *Agent) concerned(now time.Time, throttles []bandwidth.Throttle) []*work
 				refills = refills && a.state.Refills(now, id)
 				if refused = refills && a.state.Refuse(now, id, t, batch); !refused {
 					g.Due, g.Watched = now, true
-					a.reader.KeepOpen(g.Group.Group, true)
+					a.reader.Answered(g.Group.Group)
 					g.MarkDue()
 				}
 			}

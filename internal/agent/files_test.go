@@ -69,7 +69,8 @@ func (w *world) shelve() *shelf {
 	return s
 }
 
-// TestOpenFiles: idle groups have no open files, a throttled one has while it is, and one that is gone has none.
+// TestOpenFiles: idle groups have no open files, a throttled one has while it is and for a while, and one that is gone
+// has none.
 func TestOpenFiles(t *testing.T) {
 	w, _ := subscribed(t, true)
 	s := w.shelve()
@@ -89,6 +90,10 @@ func TestOpenFiles(t *testing.T) {
 		t.Errorf("open: %v, held: %v", s.open, s.keep)
 	}
 	w.kernel.SetLoad("/hog", sim.Load{})
+	w.run(50 * time.Second)
+	if s.of("/hog") == 0 {
+		t.Error("the files of a group that may soon be throttled again are closed")
+	}
 	w.run(2 * time.Minute)
 	if len(s.open) != 0 || len(s.keep) != 0 {
 		t.Errorf("all is idle, open: %v, held: %v", s.open, s.keep)

@@ -45,6 +45,7 @@ type Group struct {
 	skipped   int64        // of a pod: the last turn in which it was skipped
 	born      time.Time    // when its first task was seen; zero: it has had none yet
 	open      bool         // its files are kept open
+	answered  bool         // a throttle of it was answered lately
 	old       bool         // it existed before the agent started
 }
 

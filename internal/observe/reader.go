@@ -131,7 +131,7 @@ func (r *Reader) Read(now time.Time, pods []workload.Pod) World {
 		for i := range pods {
 			groups += pods[i].Groups()
 		}
-		r.Tree.KeepOnly(max(groups, fewFiles)) // see KeepOpen
+		r.Tree.KeepOnly(max(groups, fewFiles)) // see keepOpen
 		r.Tree.KeepOpen("/")                   // its use is the machine's
 	}
 	r.sweeps, r.all = r.sweepsIn(len(pods)), false

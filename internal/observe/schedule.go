@@ -85,9 +85,10 @@ func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Tim
 	for i := 0; i < len(r.visited); i++ { // an answer meanwhile makes it longer
 		r.Yield()
 		g := r.visited[i]
+		d := r.Interval(g)
+		g.answered = g.answered && now.Sub(g.moved) < keptOpen
+		r.keepOpen(g, g.answered || d <= CappedEvery && g.top == nil)
 		if g.Looked {
-			d := r.Interval(g)
-			r.KeepOpen(g, d <= CappedEvery && g.top == nil)
 			g.Due = r.InStep(now, d)
 		}
 		if g.skipped != r.turn { // of what is idle nothing was decided
@@ -146,12 +147,22 @@ func (r *Reader) Refresh(now time.Time, all bool) bool {
 }
 
 // The files of a group that is read often stay open, because opening a file takes several times as long as reading it.
-// Of an idle group, only the file whose write ended the last throttle stays open, so that the next refill need not open
-// it. There are never more open files than groups, or than a few where these are fewer: to open one delays a refill.
-const fewFiles = 512 // of which the kernel keeps half a megabyte
+// So do those of a group whose throttle was answered, until it has been idle for a while: the next answer reads them
+// before it refills. Of an idle group, only the file whose write ended the last throttle stays open. There are never
+// more open files than groups, or than a few where these are fewer.
+const (
+	fewFiles = 512 // of which the kernel keeps half a megabyte
+	keptOpen = time.Minute / 2
+)
 
-// KeepOpen keeps the files of a group open from now on, or no longer.
-func (r *Reader) KeepOpen(g *Group, open bool) {
+// Answered keeps the files of a group open whose throttle is answered.
+func (r *Reader) Answered(g *Group) {
+	g.answered = true
+	r.keepOpen(g, true)
+}
+
+// keepOpen keeps the files of a group open from now on, or no longer.
+func (r *Reader) keepOpen(g *Group, open bool) {
 	if g.open == open {
 		return
 	}
