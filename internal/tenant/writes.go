@@ -76,9 +76,21 @@ func (w *Writes) Afford(now time.Time, tenant string, n Need) bool {
 	return true
 }
 
-// Affords says whether a tenant could afford one more write after so many others.
+// Affords says whether a tenant could afford one more write after so many others. Where the common half can pay, as at
+// most times, no share is looked at: to fill those of a hundred tenants takes longer than the rest.
 func (w *Writes) Affords(now time.Time, tenant string, n Need, others int) bool {
+	if n != Start && w.ordinary.common > reserved(n)+time.Duration(others)*w.cost {
+		return true
+	}
 	return w.payer(now, tenant, n, others) != nil
+}
+
+// reserved is what a write for such a need leaves in the common half.
+func reserved(n Need) time.Duration {
+	if n == TooLow {
+		return budgetFull / 4
+	}
+	return 0
 }
 
 func (w *Writes) payer(now time.Time, tenant string, n Need, others int) *time.Duration {
@@ -89,7 +101,7 @@ func (w *Writes) payer(now time.Time, tenant string, n Need, others int) *time.D
 	if n == Start {
 		a, part = &w.starts, startPart
 	}
-	return a.payer(now, part, tenant, n == TooLow, time.Duration(others)*w.cost)
+	return a.payer(now, part, tenant, n, time.Duration(others)*w.cost)
 }
 
 // Refused says that the last write that was afforded is not made. It stays paid: to find that out took about as long.
@@ -125,7 +137,7 @@ type share struct {
 }
 
 // payer is what can pay a write of a tenant's after others that cost so much; nil: nothing.
-func (a *account) payer(now time.Time, part time.Duration, tenant string, tooLow bool,
+func (a *account) payer(now time.Time, part time.Duration, tenant string, n Need,
 	others time.Duration) *time.Duration {
 	a.fill(now, part)
 	s := a.shares[tenant]
@@ -134,14 +146,14 @@ func (a *account) payer(now time.Time, part time.Duration, tenant string, tooLow
 		a.shares[tenant] = s
 	}
 	s.asked = now
-	own, common := time.Duration(0), time.Duration(0)
-	if tooLow {
-		own, common = a.most()/2, budgetFull/4
+	own := time.Duration(0)
+	if n == TooLow {
+		own = a.most() / 2
 	}
 	if s.left > own+others {
 		return &s.left
 	}
-	if others -= max(0, s.left-own); a.common > common+max(0, others) {
+	if others -= max(0, s.left-own); a.common > reserved(n)+max(0, others) {
 		return &a.common
 	}
 	return nil

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -168,5 +169,29 @@ func TestCostIsMeasured(t *testing.T) {
 	w.Afford(now, "a", Ordinary)
 	if w.Took(0, 5*time.Microsecond); w.ordinary.shares["a"].left != before {
 		t.Errorf("%v, and %v after a write that was not made", before, w.ordinary.shares["a"].left)
+	}
+}
+
+// TestAffordsIsAfford: asked beforehand the answer is that of Afford, for three tenants of which one asks all the time.
+func TestAffordsIsAfford(t *testing.T) {
+	var w Writes
+	rnd := rand.New(rand.NewPCG(1, 1))
+	answers := map[bool]int{}
+	for i := range 20_000 {
+		now, tenant, need := t0.Add(time.Duration(i)*cost), "a", Need(rnd.IntN(3))
+		if rnd.IntN(4) == 0 {
+			tenant = []string{"b", "c"}[rnd.IntN(2)]
+		}
+		said := w.Affords(now, tenant, need, 0)
+		got := w.Afford(now, tenant, need)
+		if said != got {
+			t.Fatalf("%d: %s, need %d: %v beforehand, then %v: %+v", i, tenant, need, said, got, w.ordinary)
+		}
+		if answers[got]++; got {
+			w.Took(1, cost)
+		}
+	}
+	if answers[true] < 100 || answers[false] < 100 {
+		t.Errorf("answers %v: this tests little", answers)
 	}
 }
