@@ -116,10 +116,16 @@ func TestMovesAddUp(t *testing.T) {
 	cgrouptest.Pin(t, 0, s, beside.Spin(1)[0])
 	time.Sleep(100 * ms)
 	first := [2]Sums{read(t, p, ours), read(t, p, theirs)}
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(3 * ms) {
-		b.Move(s.PID())
-		time.Sleep(3 * ms)
-		a.Move(s.PID())
+	runsIn := func(g *cgrouptest.Group) { // a move costs it its place in the queue
+		g.Move(s.PID())
+		before := runTime(t, s.PID())
+		for end := time.Now().Add(10 * time.Second); runTime(t, s.PID()) == before && time.Now().Before(end); {
+			time.Sleep(3 * ms)
+		}
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		runsIn(b)
+		runsIn(a)
 	}
 	x, y := read(t, p, ours).minus(first[0]), read(t, p, theirs).minus(first[1])
 	if wanted := x.Running + x.Waiting + y.Running + y.Waiting; !near(wanted, x.At, 0.01) || x.Running == 0 ||
