@@ -33,8 +33,8 @@ func TestRunRequests(t *testing.T) {
 	s.write(fmt.Sprintf("overrides:\n- {cgroup: %q, policy: none}\n", web.Path))
 	s.flags = append(s.flags, "--requests", "--record-dir", "") // nobody else needs its throttles
 	agent := s.start()
-	get := func() error {
-		res, err := http.Get(service.URL(16 << 10))
+	get := func() error { // each answer takes several quotas
+		res, err := http.Get(service.URL(512 << 10))
 		if err != nil {
 			return err
 		}
