@@ -85,11 +85,10 @@ func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Tim
 	for i := 0; i < len(r.visited); i++ { // an answer meanwhile makes it longer
 		r.Yield()
 		g := r.visited[i]
-		d := r.Interval(g)
 		g.answered = g.answered && now.Sub(g.moved) < keptOpen
-		r.keepOpen(g, g.answered || d <= CappedEvery && g.top == nil)
+		r.keepOpen(g, g.answered || r.Interval(g) <= CappedEvery && g.top == nil)
 		if g.Looked {
-			g.Due = r.InStep(now, d)
+			g.Due = r.InStep(now, r.Interval(g))
 		}
 		if g.skipped != r.turn { // of what is idle nothing was decided
 			if at := sooner(g); !at.IsZero() && at.Before(g.Due) {
@@ -147,13 +146,10 @@ func (r *Reader) Refresh(now time.Time, all bool) bool {
 }
 
 // The files of a group that is read often stay open, because opening a file takes several times as long as reading it.
-// So do those of a group whose throttle was answered, until it has been idle for a while: the next answer reads them
+// So do those of a group whose throttle was answered, until it has been idle for keptOpen: the next answer reads them
 // before it refills. Of an idle group, only the file whose write ended the last throttle stays open. There are never
-// more open files than groups, or than a few where these are fewer.
-const (
-	fewFiles = 512 // of which the kernel keeps half a megabyte
-	keptOpen = time.Minute / 2
-)
+// more open files than groups, or than fewFiles, half a megabyte of the kernel's, where these are fewer.
+const fewFiles, keptOpen = 512, time.Minute / 2
 
 // Answered keeps the files of a group open whose throttle is answered.
 func (r *Reader) Answered(g *Group) {
