@@ -34,7 +34,7 @@ func TestRunRequests(t *testing.T) {
 	s.flags = append(s.flags, "--requests", "--record-dir", "") // nobody else needs its throttles
 	agent := s.start()
 	get := func() error { // each answer takes several quotas
-		res, err := http.Get(service.URL(512 << 10))
+		res, err := http.Get(service.URL(128 << 10))
 		if err != nil {
 			return err
 		}
