@@ -172,22 +172,25 @@ func TestCostIsMeasured(t *testing.T) {
 	}
 }
 
-// TestAffordsIsAfford: asked beforehand the answer is that of Afford, for three tenants of which one asks all the time.
-func TestAffordsIsAfford(t *testing.T) {
+// TestAffordsIsAsTheSharesSay: where no share is looked at, the answer is the same, for three tenants of which one asks
+// all the time.
+func TestAffordsIsAsTheSharesSay(t *testing.T) {
 	var w Writes
 	rnd := rand.New(rand.NewPCG(1, 1))
 	answers := map[bool]int{}
 	for i := range 20_000 {
-		now, tenant, need := t0.Add(time.Duration(i)*cost), "a", Need(rnd.IntN(3))
+		now, tenant, need := t0.Add(time.Duration(i)*cost/5), "a", []Need{Ordinary, TooLow, Start, Start}[rnd.IntN(4)]
 		if rnd.IntN(4) == 0 {
 			tenant = []string{"b", "c"}[rnd.IntN(2)]
 		}
-		said := w.Affords(now, tenant, need, 0)
-		got := w.Afford(now, tenant, need)
-		if said != got {
-			t.Fatalf("%d: %s, need %d: %v beforehand, then %v: %+v", i, tenant, need, said, got, w.ordinary)
+		others := rnd.IntN(4)
+		said := w.Affords(now, tenant, need, others)
+		if shares := w.payer(now, tenant, need, others) != nil; said != shares {
+			t.Fatalf("%d: %s, need %d, after %d others: %v, but %v: %+v", i, tenant, need, others, said, shares,
+				w.ordinary)
 		}
-		if answers[got]++; got {
+		answers[said]++
+		if w.Afford(now, tenant, need) {
 			w.Took(1, cost)
 		}
 	}
