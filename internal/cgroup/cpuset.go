@@ -40,13 +40,16 @@ func (t *Tree) walkCPUSets(group string, list *[]CPUSet) error {
 		return err
 	}
 	for _, name := range names {
-		child := path.Join(group, name)
+		child := childOf(group, name)
 		cpus, err := t.CPUs(child)
 		if err == nil {
 			var inode uint64
-			if inode, err = t.CPUSetInode(child); err == nil {
+			var groups int
+			if inode, groups, err = t.links(t.cpusetDir(child)); err == nil {
 				*list = append(*list, CPUSet{child, inode, cpus})
-				err = t.walkCPUSets(child, list)
+				if groups != 0 {
+					err = t.walkCPUSets(child, list)
+				}
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it is gone, or has not the controller
@@ -56,7 +59,7 @@ func (t *Tree) walkCPUSets(group string, list *[]CPUSet) error {
 	return nil
 }
 
-func (t *Tree) cpusetDir(group string) string { return path.Join(".", t.cpuset, group) }
+func (t *Tree) cpusetDir(group string) string { return below(t.cpuset, group) }
 
 // CPUSetInode is the identity of a group in the hierarchy that has the cpuset controller.
 func (t *Tree) CPUSetInode(group string) (uint64, error) { return t.fs.Inode(t.cpusetDir(group)) }
@@ -98,7 +101,7 @@ func (t *Tree) SetCPUs(group string, set cpu.Set) error {
 	return t.fs.WriteFile(t.cpusFile(group), []byte(set.String()+"\n"))
 }
 
-func (t *Tree) cpusFile(group string) string { return path.Join(".", t.cpuset, group, "cpuset.cpus") }
+func (t *Tree) cpusFile(group string) string { return fileBelow(t.cpuset, group, "cpuset.cpus") }
 
 // EffectiveCPUs reads the CPUs that tasks of the group may use now.
 func (t *Tree) EffectiveCPUs(group string) (cpu.Set, error) {

@@ -224,9 +224,12 @@ func short(n int, data []byte, err error) error {
 // of which cpuset.effective_cpus is among the longest.
 const longestFile = 64
 
+// tooDeep says of a directory that no path can name its files: who may make groups may nest them deeper than that, and
+// is not to make the reading of all other groups fail.
+func tooDeep(full string) bool { return len(full)+1+longestFile >= unix.PathMax }
+
 // Dirs lists the directories in a directory, sorted. Symbolic links (cpu -> cpu,cpuacct) are not among them, nor are
-// directories whose files no path can name: who may make groups may nest them deeper than that, and is not to make the
-// reading of all other groups fail.
+// directories that are too deep.
 func (d *Dir) Dirs(name string) ([]string, error) {
 	full, err := d.resolve("readdir", name)
 	if err != nil {
@@ -238,7 +241,7 @@ func (d *Dir) Dirs(name string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() && len(full)+1+len(e.Name())+1+longestFile < unix.PathMax {
+		if e.IsDir() && !tooDeep(full+"/"+e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -262,6 +265,9 @@ func (d *Dir) Links(name string) (inode uint64, dirs int, err error) {
 	full, err := d.resolve("stat", name)
 	if err != nil {
 		return 0, -1, err
+	}
+	if tooDeep(full) {
+		return 0, -1, pathError("stat", full, unix.ENAMETOOLONG)
 	}
 	var st unix.Stat_t
 	_, err = retry(func() (int, error) { return 0, unix.Stat(full, &st) })

@@ -95,6 +95,13 @@ func TestGroupsNestedTooDeep(t *testing.T) {
 	if err != nil || len(sets) < 30 || len(sets) > 40 {
 		t.Errorf("%d groups, %v", len(sets), err)
 	}
+	noRoom := strings.Repeat("/d", (unix.PathMax-len(root)-longestFile)/2)
+	if _, _, err := tree.Links(noRoom); !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Errorf("a group whose files no path can name: %v", err)
+	}
+	if _, _, err := tree.Links(strings.Repeat("/d", 100)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a group that is not there: %v", err)
+	}
 }
 
 func TestDirPlainFiles(t *testing.T) {

@@ -4,6 +4,7 @@ package cgroup
 
 import (
 	"path"
+	"strings"
 )
 
 // FS is the seam between Plimsoll and the kernel: a tree of control-group files below one root. Names are relative
@@ -51,7 +52,7 @@ func (t *Tree) keep(group string, do func(keeper, string)) {
 	do(k, t.Dir(group))
 	for _, hierarchy := range []string{t.acct, t.cpuset} {
 		if t.version == V1 && hierarchy != "" && hierarchy != t.cpu {
-			do(k, path.Join(hierarchy, group))
+			do(k, below(hierarchy, group))
 		}
 	}
 }
@@ -61,12 +62,16 @@ func (t *Tree) Inode(group string) (uint64, error) { return t.fs.Inode(t.Dir(gro
 
 // Links is the identity of a group, and how many groups are in it; -1: not known without listing them.
 func (t *Tree) Links(group string) (inode uint64, groups int, err error) {
+	return t.links(t.Dir(group))
+}
+
+func (t *Tree) links(dir string) (inode uint64, groups int, err error) {
 	if counts, ok := t.fs.(interface {
 		Links(name string) (uint64, int, error)
 	}); ok {
-		return counts.Links(t.Dir(group))
+		return counts.Links(dir)
 	}
-	inode, err = t.Inode(group)
+	inode, err = t.fs.Inode(dir)
 	return inode, -1, err
 }
 
@@ -79,4 +84,28 @@ func (t *Tree) Owner(group string) (uid uint32) {
 		uid, _ = owned.Owner(t.Dir(group)) // one that is gone has no groups in it
 	}
 	return uid
+}
+
+// below is the directory of a group in a hierarchy: path.Join, with one allocation, as is fileBelow. A look at a
+// thousand pods makes ten thousand names.
+func below(hierarchy, group string) string {
+	if !strings.HasPrefix(group, "/") {
+		return path.Join(".", hierarchy, group)
+	}
+	return path.Clean(strings.TrimLeft(hierarchy+group, "/"))
+}
+
+func fileBelow(hierarchy, group, name string) string {
+	if !strings.HasPrefix(group, "/") {
+		return path.Join(hierarchy, group, name)
+	}
+	return path.Clean(strings.TrimLeft(hierarchy+group+"/"+name, "/"))
+}
+
+// childOf is the path of a group directly below another one.
+func childOf(group, name string) string {
+	if group == "/" {
+		return group + name
+	}
+	return group + "/" + name
 }

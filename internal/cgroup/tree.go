@@ -87,21 +87,21 @@ func (t *Tree) WithSysctls(fsys FS) *Tree {
 func (t *Tree) Version() Version { return t.version }
 
 // Dir is the directory of a group below the FS root, in the hierarchy that has the cpu controller.
-func (t *Tree) Dir(group string) string { return path.Join(".", t.cpu, group) }
+func (t *Tree) Dir(group string) string { return below(t.cpu, group) }
 
 // Dirs are the directories of a group: Dir, and that of cpuacct, which counts CPU time, where that one is apart (v1).
 func (t *Tree) Dirs(group string) []string {
 	if t.acct == "" || t.acct == t.cpu {
 		return []string{t.Dir(group)}
 	}
-	return []string{t.Dir(group), path.Join(t.acct, group)}
+	return []string{t.Dir(group), below(t.acct, group)}
 }
 
 // Children lists the groups directly below a group, sorted.
 func (t *Tree) Children(group string) ([]string, error) {
 	names, err := t.fs.Dirs(t.Dir(group))
 	for i, name := range names {
-		names[i] = path.Join(group, name)
+		names[i] = childOf(group, name)
 	}
 	return names, err
 }
@@ -359,14 +359,8 @@ func (t *Tree) ThrottledLocal(group string) (time.Duration, error) {
 	return d, t.wrap(group, "cpu.stat.local", err)
 }
 
-// file is the name of a group's file below the FS root: path.Join, with one allocation. A look at a thousand pods makes
-// ten thousand names.
-func (t *Tree) file(group, name string) string {
-	if !strings.HasPrefix(group, "/") {
-		return path.Join(t.Dir(group), name)
-	}
-	return path.Clean(strings.TrimLeft(t.cpu+group+"/"+name, "/"))
-}
+// file is the name of a group's file below the FS root.
+func (t *Tree) file(group, name string) string { return fileBelow(t.cpu, group, name) }
 
 func (t *Tree) read(group, name string) ([]byte, error) { return t.fs.ReadFile(t.file(group, name)) }
 

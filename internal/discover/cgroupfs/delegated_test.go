@@ -2,8 +2,11 @@ package cgroupfs
 
 import (
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // TestAUserMakesManyGroups: in a group that belongs to a user some groups are followed and no more;
@@ -36,5 +39,30 @@ func TestAUserMakesManyGroups(t *testing.T) {
 	expect(func() { m.rmdir("/user") }, "vanished /user/app/aa", "vanished /user/app/b", "vanished /user/app/c")
 	if n := strings.Count(log.String(), "\n"); n != 1 || user.groups != mostOfUser-1-3 {
 		t.Errorf("%d groups are left, and the log has %s", user.groups, log.String())
+	}
+}
+
+// TestAUserMakesOneMore: inotify tells of one group more than are followed.
+func TestAUserMakesOneMore(t *testing.T) {
+	m := newMemory("/user/app")
+	m.owners = map[string]uint32{"user": 1000}
+	w := &scarce{free: 100, watched: map[string]bool{}}
+	s := scanner(t, m, Options{})
+	s.watcher, s.base = w, "/base"
+	if err := s.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	user := s.nodes["/user"].user
+	for _, groups := range []int{mostOfUser - 1, mostOfUser} {
+		name, followed := "/user/app/"+strconv.Itoa(groups), groups < mostOfUser
+		user.groups = groups
+		m.mkdir(name)
+		s.notice(fsnotify.Event{Name: "/base" + name, Op: fsnotify.Create})
+		if is := s.nodes[name] != nil; is != followed {
+			t.Errorf("beside %d others a group is followed: %v", groups, is)
+		}
+	}
+	if w.watched["/base/user/app"] {
+		t.Error("each event of a user with too many groups would have them listed")
 	}
 }

@@ -253,8 +253,7 @@ func (s *Scanner) Rescan() error {
 	return s.err
 }
 
-// notice handles an event of inotify. The event is only a hint: listing the directory finds the change,
-// since the name may by now belong to another group.
+// notice handles an event of inotify. The event is only a hint to look: the name may by now belong to another group.
 func (s *Scanner) notice(e fsnotify.Event) {
 	dir, name := filepath.Split(e.Name)
 	below, ok := strings.CutPrefix(filepath.Clean(dir), s.base)
@@ -272,7 +271,7 @@ func (s *Scanner) notice(e fsnotify.Event) {
 	case e.Op.Has(fsnotify.Write):
 		s.written(n, name)
 	case e.Op.Has(fsnotify.Create), e.Op.Has(fsnotify.Remove), e.Op.Has(fsnotify.Rename):
-		if err := s.list(n, false); err != nil {
+		if err := s.look(n, name); err != nil {
 			s.opt.Log.Warn("scan control groups", "error", err)
 		}
 		if s.changed { // unmanaged groups come and go on some machines without end

@@ -90,6 +90,25 @@ func (s *Scanner) list(n *node, deep bool) error {
 	return faults
 }
 
+// look looks at one name in a group, of which inotify reports that it came or went. To list a thousand groups because
+// one beside them restarts all the time would cost the agent its CPU.
+func (s *Scanner) look(n *node, name string) error {
+	p := path.Join(n.Path, name)
+	c := n.children[p]
+	inode, _, err := s.tree.Links(p)
+	if !n.watched || !n.listed || n.place.scope || err == nil && c == nil && n.user.full() {
+		return s.list(n, false)
+	}
+	if c != nil && (err != nil || c.Inode != inode) {
+		s.drop(n, c)
+		c = nil
+	}
+	if err != nil || c != nil {
+		return nil
+	}
+	return s.list(s.add(n, p, inode), false)
+}
+
 // mostOfUser is how many groups are followed in one that root has given to a user, who may make groups in it without
 // end: each takes memory, and a watch of those that all programs of root share.
 const mostOfUser = 4096
