@@ -43,7 +43,7 @@ func (a *Agent) ours(id workload.ID) bool {
 func (a *Agent) attend(g *group, v policy.View) {
 	quota, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
 	g.Attention = observe.Attention{Watched: v.Watched, Suppressed: v.SuppressEvents, Throttled: v.Window.Throttled > 0,
-		Stable: v.Stable && g.late.IsZero(), Bounded: v.BudgetLeft != cpu.Unlimited,
+		Stable: v.Stable && g.late.IsZero(), Retry: g.Retry, Bounded: v.BudgetLeft != cpu.Unlimited,
 		Raised: quota.Ours() && quota.By == plan.ForBandwidth}
 	if !g.Stable {
 		g.MarkDue()
@@ -72,7 +72,12 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) (seen policy.Group,
 	g.limit.Period = g.Disk.Period
 	g.limit.Quota, _ = q.Baseline.Time() // both were made by plan.Time
 	g.limit.Burst, _ = b.Baseline.Time()
-	g.late = q.Due()
+	g.late, g.Retry = q.Due(), time.Time{}
+	for _, e := range []ledger.Entry{q, b} {
+		if !e.Retry.Ready(now) {
+			g.Retry = policy.Sooner(g.Retry, e.Retry.Until())
+		}
+	}
 	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
 	seen = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
 		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(read), Paused: g.WhyPaused,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,6 +95,46 @@ func TestIdlePodsAreReported(t *testing.T) {
 		}
 		if *all < 100 || *all > 120 {
 			t.Errorf("%s: %d reads for 100 pods of which 1 has begun to use CPU", name, *all)
+		}
+	}
+}
+
+// TestIdlePodsWhileRefused: pods whose writes the kernel refuses are read when these are tried again, and not in each
+// turn until then.
+func TestIdlePodsWhileRefused(t *testing.T) {
+	const pods = 25
+	w, _ := subscribed(t, true)
+	w.kernel.AddGroup("/idle")
+	w.idlePods(pods, 100*ms)
+	reads, tries, refuse := 0, 0, true
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		switch {
+		case !strings.HasPrefix(name, "cpu/idle/") && !strings.HasPrefix(name, "cpuacct/idle/"):
+		case op == "read":
+			reads++
+		case op == "write" && refuse:
+			tries++
+			return syscall.EINVAL
+		}
+		return nil
+	}
+	w.run(10 * time.Second)
+	if tries < 4*pods {
+		t.Errorf("%d writes were tried in ten seconds, want one for each pod after 0, 1, 3 and 7 s", tries)
+	}
+	reads, tries = 0, 0
+	w.run(10 * time.Minute)
+	if tries < 9*pods || tries > 2*12*pods {
+		t.Errorf("%d writes were tried in ten minutes, want one or two for each pod and minute", tries)
+	}
+	if most := 40 * tries; reads > most { // each try compares and reads back, and its pod is read
+		t.Errorf("%d reads for %d tries", reads, tries)
+	}
+	refuse = false
+	w.run(time.Minute + 2*observe.IdleEvery)
+	for i := range pods {
+		if c := fmt.Sprintf("/idle/pod%d/c", i); w.kernel.Bandwidth(c).Burst == 0 {
+			t.Errorf("%s has no burst a minute after the last refusal", c)
 		}
 	}
 }

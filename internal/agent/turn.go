@@ -76,6 +76,7 @@ func (a *Agent) read(now time.Time) (in policy.Input, gone []*observe.Group) {
 	a.reader.Subscribed = a.subscription.active
 	clear(a.answered)
 	world := a.reader.Read(now, pods)
+	in.Pods = make([]policy.Pod, 0, len(world.Pods))
 	for _, p := range world.Pods {
 		a.mu.Yield()
 		in.Pods = append(in.Pods, a.seePod(now, p))

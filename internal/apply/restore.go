@@ -108,7 +108,8 @@ func (w *Writer) waits(c plan.Change) bool {
 // examine says whether an entry needs a write, and else makes its result.
 func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Result, write bool) {
 	if e.Knob.OfTasks() {
-		return examineTasks(e), r, true
+		return plan.Change{Cgroup: e.ID, Knob: e.Knob, From: e.Last, To: e.Knob.Unset(), Restore: true,
+			Why: "restore the original value"}, r, true
 	}
 	e, held, err := w.lookAt(e)
 	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.attainable(e.Knob, e.Target(), "/"),

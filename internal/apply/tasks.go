@@ -195,9 +195,3 @@ func (w *Writer) inTasks(e journal.Entry) (found plan.Value, ours bool) {
 	}
 	return found, ours
 }
-
-// examineTasks makes the change that restores the tasks of an entry.
-func examineTasks(e journal.Entry) plan.Change {
-	return plan.Change{Cgroup: e.ID, Knob: e.Knob, From: e.Last, To: e.Knob.Unset(),
-		Restore: true, Why: "restore the original value"}
-}

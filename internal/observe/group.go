@@ -57,6 +57,8 @@ type Attention struct {
 	Throttled  bool // it was recently throttled in spite of the decisions
 	Raised     bool // its quota is raised
 	Bounded    bool // its time above the limit is bounded
+	// Retry is when a refused write of its files is tried again; zero: there is none.
+	Retry time.Time
 }
 
 // Stale makes the next turn read all files of the group.

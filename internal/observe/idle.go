@@ -93,24 +93,32 @@ func (r *Reader) backOffIdle(now time.Time, place int, p *workload.Pod) {
 	if !r.isIdle(now, pod) || !pod.Disk.Limited() && !r.Subscribed {
 		return
 	}
-	until, inside := pod.DiskAt, p.IDs()[1:]
+	most := PolledIdleAtMost
+	if r.Subscribed {
+		most = max(rarelyEvery, r.backOff(now, pod))
+	}
+	until, inside := pod.idleAtMost(most), p.IDs()[1:]
 	for _, id := range inside {
 		g := r.groups[id]
 		if !r.isIdle(now, g) {
 			return
 		}
-		if g.DiskAt.Before(until) {
-			until = g.DiskAt
+		if at := g.idleAtMost(most); at.Before(until) {
+			until = at
 		}
 	}
 	for _, id := range inside {
 		r.groups[id].top = pod
 	}
-	most := PolledIdleAtMost
-	if r.Subscribed {
-		most = max(rarelyEvery, r.backOff(now, pod))
+	pod.idleUntil, r.idlePods[place] = until, pod
+}
+
+// idleAtMost is until when a group may be skipped whose files may go unread for so long.
+func (g *Group) idleAtMost(unread time.Duration) time.Time {
+	if at := g.DiskAt.Add(unread); g.Retry.IsZero() || at.Before(g.Retry) {
+		return at
 	}
-	pod.idleUntil, r.idlePods[place] = until.Add(most), pod
+	return g.Retry
 }
 
 // isIdle says whether there is nothing to do for a group, and its counters have not changed recently.

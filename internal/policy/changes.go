@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -10,6 +11,7 @@ import (
 
 // makeIntents turns the decisions into intents, containers before their pod.
 func makeIntents(in Input, pods []podCandidates, out *Output) {
+	out.Views = slices.Grow(out.Views, 2*len(pods))
 	for _, p := range pods {
 		in.yield()
 		for _, u := range p.containers {
@@ -177,15 +179,16 @@ func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Durat
 	return buffer
 }
 
-// stable says whether there is nothing to do as long as the group uses no CPU and no program writes its files.
+// stable says whether there is nothing to do as long as the group uses no CPU, no program writes its files and no
+// refused write is due again.
 func (u *candidate) stable(now time.Time) bool {
-	for _, blocked := range []plan.Blocked{u.QuotaBlocked, u.BurstBlocked} {
-		if blocked != plan.Free && blocked != plan.NoTask {
-			return false
-		}
-	}
-	settled := u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst
+	settled := settled(u.QuotaBlocked, u.quota == u.Disk.Quota) && settled(u.BurstBlocked, u.buffer == u.Disk.Burst)
 	return settled && !u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
+}
+
+// settled says whether a file needs no write, or none before a refused one is tried again.
+func settled(b plan.Blocked, holds bool) bool {
+	return b == plan.Waiting || holds && (b == plan.Free || b == plan.NoTask)
 }
 
 // viewWhole is the view of a candidate in a full turn.

@@ -152,17 +152,12 @@ func (u *candidate) book(in Input) {
 	case !u.throttled:
 	case !in.Subscribed || in.Missed || u.m.eventsSuppressed:
 		u.m.throttledPeriods.found(u.window.Throttled, u.Reading.At, u.period())
-	default:
-		u.bookUnreported()
-	}
-}
-
-// bookUnreported counts a period that was throttled from begin to end. CPUs may run beyond their slices, up to a tick
-// each; where one quota does not pay that debt, the group stays throttled for several periods, but the kernel reports
-// the throttle once.
-func (u *candidate) bookUnreported() {
-	if _, known := u.m.phase.Known(); known && throttledThroughout(u.window) {
-		u.m.throttledPeriods.hit(u.m.phase.Next(u.Reading.At).Add(-u.period()), u.period())
+	case throttledThroughout(u.window):
+		// CPUs may run beyond their slices, up to a tick each; where one quota does not pay that debt, the group stays
+		// throttled for several periods, but the kernel reports the throttle once.
+		if _, known := u.m.phase.Known(); known {
+			u.m.throttledPeriods.hit(u.m.phase.Next(u.Reading.At).Add(-u.period()), u.period())
+		}
 	}
 }
 
@@ -250,7 +245,7 @@ func (u *candidate) decideQuota(in Input) {
 		u.withheld(u.m.withdrawn())
 	case u.m.inSpell() && u.m.experiment.Withheld():
 		u.withheld(WhyWithheld)
-	case u.overSpell(in):
+	case u.m.experiment != nil && u.raised() && !u.m.experiment.Running(in.Now):
 		u.withheld("the spell is over that it was raised for")
 	case !u.m.everThrottled && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}

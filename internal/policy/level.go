@@ -76,17 +76,14 @@ func (s *TreeNode) grade() (qos strategy.CPUQOS, uniform bool) {
 	}
 	for i, c := range s.Children {
 		q, ok := c.grade()
-		if !ok || i > 0 && !sameGrade(q, qos) {
+		same := i == 0 || q.Rank() == qos.Rank() && q.Enable == qos.Enable && q.GroupIdentity == qos.GroupIdentity &&
+			q.Expels() == qos.Expels()
+		if !ok || !same {
 			return strategy.CPUQOS{}, false
 		}
 		qos = q
 	}
 	return qos, true
-}
-
-func sameGrade(a, b strategy.CPUQOS) bool {
-	return a.Rank() == b.Rank() && a.Enable == b.Enable &&
-		a.GroupIdentity == b.GroupIdentity && a.Expels() == b.Expels()
 }
 
 // keptByKubelet recognizes the groups of the kubelet's QoS classes. The kubelet writes their weights at its start and

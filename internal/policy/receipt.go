@@ -158,12 +158,6 @@ func (u *candidate) requestsThrottled() (more time.Duration, known bool) {
 	return *is - *was, true
 }
 
-// overSpell says whether a raise has outlasted its spell.
-func (u *candidate) overSpell(in Input) bool {
-	e := u.m.experiment
-	return e != nil && u.raised() && !e.Running(in.Now)
-}
-
 // withdrawn says why nothing is handed out any more because of the receipt, or "".
 func (m *memory) withdrawn() string {
 	if m.experiment == nil || m.experiment.Withdrawn() == "" {
