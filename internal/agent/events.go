@@ -121,6 +121,7 @@ func (a *Agent) watch(pods []workload.Pod) {
 		a.Log.Info("throttle events again")
 	}
 	for _, g := range a.groups {
+		a.mu.Yield()
 		if a.subscription.pods[g.Inode] != nil && before[g.Inode] == nil {
 			a.introduce(g)
 		}

@@ -1,10 +1,19 @@
 package preempt
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience bounds each wait of these tests.
@@ -56,19 +65,29 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestQueueIsWokenAfterShortWork: who queues up behind short work is woken when that is done, not when it begins. In
-// Go's runtime the waker spins where the other one is not asleep yet,
-// which may last as long as the kernel keeps that thread off its CPU.
-func TestQueueIsWokenAfterShortWork(t *testing.T) {
+// TestYieldToWhoIsOnTheWay: short work that has begun to wait, and of which the kernel does not know yet, has the state
+// at the next yield, too.
+func TestYieldToWhoIsOnTheWay(t *testing.T) {
 	var m Mutex
-	m.LockShort()
-	if m.next.TryLock() {
-		t.Fatal("the queue behind short work moves before it is done")
+	m.Lock()
+	m.short.Add(1)
+	came := false
+	var short sync.WaitGroup
+	short.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		time.Sleep(10 * time.Millisecond)
+		m.state.lock()
+		m.short.Add(-1)
+		came = true
+		m.state.unlock()
+	})
+	m.Yield()
+	if !came {
+		t.Error("it did not have the state at the yield")
 	}
-	m.UnlockShort()
-	if !m.next.TryLock() {
-		t.Fatal("the queue does not move after short work")
-	}
+	m.Unlock()
+	short.Wait()
 }
 
 // TestOneLongWork: other long work waits for the end, also where the state is yielded and
@@ -163,5 +182,62 @@ func TestOutsidePanics(t *testing.T) {
 	m.Unlock()
 	if free != 2 {
 		t.Errorf("%d of 2", free)
+	}
+}
+
+// priority is that of a thread as the kernel has it now, with what is lent to it (proc_pid_stat(5), field 18): 20 for
+// an ordinary one, and below zero for real time.
+func priority(t *testing.T, thread int) int {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", thread))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	n, err := strconv.Atoi(fields[18-3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestPriorityIsLent: the thread of long work has the priority of the thread that waits for it, until it yields.
+func TestPriorityIsLent(t *testing.T) {
+	var m Mutex
+	m.Lock()
+	defer m.Unlock()
+	self := unix.Gettid()
+	before := priority(t, self)
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+			done <- err
+			return
+		}
+		m.LockShort()
+		m.UnlockShort()
+		done <- nil
+	}()
+	for deadline := time.Now().Add(patience); priority(t, self) != -2; time.Sleep(time.Millisecond) {
+		select {
+		case err := <-done: // before it could have the state
+			if errors.Is(err, unix.EPERM) {
+				t.Skip("real-time priority is not permitted here")
+			}
+			t.Fatalf("short work did not wait: %v", err)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("priority %d while short work waits, want -2", priority(t, self))
+		}
+	}
+	m.Yield()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if after := priority(t, self); after != before {
+		t.Errorf("priority %d after it, %d before", after, before)
 	}
 }
