@@ -147,7 +147,7 @@ func (d *Dir) CloseFiles(dir string) {
 	d.open.closeRead(path.Clean(dir))
 }
 
-// Forget closes the open files of a directory and of all directories below it, and undoes KeepOpen.
+// Forget closes the open files of a directory, not of those below it, and undoes KeepOpen.
 func (d *Dir) Forget(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +156,9 @@ func (d *Dir) Forget(dir string) {
 
 // Close closes all open files. The Dir stays usable.
 func (d *Dir) Close() error {
-	d.Forget(".")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open.forgetAll()
 	return nil
 }
 

@@ -41,7 +41,8 @@ func (t *Tree) KeepOpen(group string) { t.keep(group, keeper.KeepOpen) }
 // CloseFiles closes the files of a group that is read rarely, except the one that a refill writes.
 func (t *Tree) CloseFiles(group string) { t.keep(group, keeper.CloseFiles) }
 
-// Forget closes all files of a group and undoes KeepOpen: the group is gone, or of no interest.
+// Forget closes all files of a group and undoes KeepOpen: the group is gone, or of no interest. The groups in it have
+// files of their own.
 func (t *Tree) Forget(group string) { t.keep(group, keeper.Forget) }
 
 func (t *Tree) keep(group string, do func(keeper, string)) {

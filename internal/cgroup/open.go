@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -144,17 +143,17 @@ func copied[V any](m map[string]V) map[string]V {
 	return n
 }
 
+// forget closes the files of a directory, and keeps none open of it from now on. It does not look for directories below
+// it: a thousand groups that are gone are forgotten one by one, and none is to take as long as all of them.
 func (o *openFiles) forget(dir string) {
-	inside := func(other string) bool { return dir == "." || other == dir || strings.HasPrefix(other, dir+"/") }
-	for other := range o.keep {
-		if inside(other) {
-			delete(o.keep, other)
-		}
-	}
-	for other := range o.in {
-		if inside(other) {
-			o.closeIn(other, func(openFile) bool { return true })
-		}
+	delete(o.keep, dir)
+	o.closeIn(dir, func(openFile) bool { return true })
+}
+
+func (o *openFiles) forgetAll() {
+	clear(o.keep)
+	for len(o.list) > 0 {
+		o.closeAt(len(o.list) - 1)
 	}
 }
 

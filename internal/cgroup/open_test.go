@@ -23,7 +23,7 @@ type shelf struct {
 func newShelf(t *testing.T, most int) *shelf {
 	s := &shelf{t: t, openFiles: newOpenFiles(maxOpen), fds: map[string]int{}, files: map[string]string{}}
 	s.keepOnly(most)
-	t.Cleanup(func() { s.forget(".") })
+	t.Cleanup(func() { s.forgetAll() })
 	return s
 }
 
@@ -122,20 +122,22 @@ func TestOpenFilesShrink(t *testing.T) {
 	}
 }
 
-// TestForgetClosesAllBelow, and nothing beside.
-func TestForgetClosesAllBelow(t *testing.T) {
+// TestForgetClosesOne directory's files, and nothing beside or below.
+func TestForgetClosesOne(t *testing.T) {
 	s := newShelf(t, 100)
 	for _, dir := range []string{"pod1", "pod1/c", "pod10", "pod10/c"} {
 		s.keep[dir] = true
 		s.take(dir+"/cpu.stat", false)
 	}
 	s.forget("pod1")
-	s.want("forgotten", "pod10/cpu.stat", "pod10/c/cpu.stat")
-	if s.keep["pod1"] || s.keep["pod1/c"] || !s.keep["pod10/c"] {
-		t.Errorf("after Forget: %v", s.keep)
+	s.want("one forgotten", "pod1/c/cpu.stat", "pod10/cpu.stat", "pod10/c/cpu.stat")
+	if s.keep["pod1"] || !s.keep["pod1/c"] || !s.keep["pod10"] {
+		t.Errorf("one forgotten: %v", s.keep)
 	}
-	if len(s.in) != 2 {
-		t.Errorf("%d directories are known that have open files, want 2", len(s.in))
+	s.forgetAll()
+	s.want("all forgotten")
+	if len(s.in)+len(s.at)+len(s.keep) != 0 {
+		t.Errorf("all forgotten: %v, %v, %v", s.in, s.at, s.keep)
 	}
 }
 

@@ -296,7 +296,7 @@ func TestKernelOpenFilesAreFew(t *testing.T) {
 					t.Errorf("%q, %v", data, err)
 				}
 				if i%50 == 0 {
-					dir.Forget(".")
+					_ = dir.Close() // it stays usable
 				}
 			}
 		})
