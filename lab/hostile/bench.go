@@ -230,11 +230,19 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	if err := a.Child().ForgetPeak(); err != nil {
 		return o, err
 	}
+	before, err := readCPUTime()
+	if err != nil {
+		return o, err
+	}
 	from := probe.Monotonic()
 	if err := experiment.Pause(ctx, m.span); err != nil {
 		return o, err
 	}
 	to := probe.Monotonic()
+	then, err := readCPUTime()
+	if err != nil {
+		return o, err
+	}
 	if err := experiment.Pause(ctx, after); err != nil {
 		return o, err
 	}
@@ -247,6 +255,7 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 		return o, fmt.Errorf("read the throttles of the window: %w", err)
 	}
 	o = summarize(throttlesOf(events, writes, cpu.Percent(m.Job.Quota, capPercent), from, to))
+	o.Stolen = then.since(before)
 	if o.Memory, err = a.Child().Memory("VmHWM:"); err != nil {
 		return o, errors.Join(a.Child().Ended(), err)
 	}

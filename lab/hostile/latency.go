@@ -70,6 +70,7 @@ type outcome struct {
 	P99       time.Duration `json:"p99_ns"`
 	Missed    int           `json:"missed"`
 	Memory    int64         `json:"rss_peak_bytes"`
+	Stolen    float64       `json:"stolen"` // part of the time of all CPUs
 }
 
 func summarize(list []throttle) outcome {

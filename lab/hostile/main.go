@@ -17,7 +17,8 @@
 //
 // Known limits: two programs of the same kind run in the kernel, the agent's and the lab's. inotify tells of a write
 // when the writer is back from the kernel's function, some 20 µs late. A p99 of a window is that of some three hundred
-// throttles: the three worst decide, and on a machine that others use they may be the others'.
+// throttles: the three worst decide, and on a virtual machine they may be those that waited for the hypervisor. So each
+// window has the part of the CPUs' time that it took.
 package main
 
 import (

@@ -66,11 +66,14 @@ func (r row) cells() []string {
 		return fmt.Sprintf("%.1f", experiment.Ratio(hostile, quiet))
 	}
 	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99),
-		fmt.Sprint(r.Quiet.Missed),
+		fmt.Sprint(r.Quiet.Missed), percent(r.Quiet.Stolen),
 		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(r.Hostile.Missed),
+		percent(r.Hostile.Stolen),
 		ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
 		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20))}
 }
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
 func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Milliseconds(d)) }
 
@@ -83,14 +86,16 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		fmt.Fprintf(page, "  %-10s %s\n", row.Condition, row.What)
 	}
 	rows := [][]string{
-		{"", "quiet", "begin to write", "", "", "hostile", "begin to write", "", "", "ratio", "", "memory"},
-		{"condition", "throttles", "p50", "p99", "missed", "throttles", "p50", "p99", "missed", "p50", "p99", "peak"},
+		{"", "quiet", "begin to write", "", "", "", "hostile", "begin to write", "", "", "", "ratio", "", "memory"},
+		{"condition", "throttles", "p50", "p99", "missed", "stolen", "throttles", "p50", "p99", "missed", "stolen",
+			"p50", "p99", "peak"},
 	}
 	for _, row := range r.Rows {
 		rows = append(rows, row.cells())
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
-	fmt.Fprintf(page, "Throttles: those that may be ended (not at the cap). Missed: lasted to their period's end.\n")
+	fmt.Fprintf(page, "Throttles: those that may be ended (not at the cap). Missed: lasted to their period's end. "+
+		"Stolen: what a hypervisor gave to others.\n")
 	frame.WriteAims(page, nil, r.Aims())
 	for _, row := range r.Rows {
 		if row.Fault != "" {
