@@ -27,15 +27,19 @@ const (
 
 func (f *futex) free() bool { return f.word.Load() == 0 }
 
-func (f *futex) tryLock() bool { return f.word.CompareAndSwap(0, uint32(unix.Gettid())) }
+func (f *futex) tryLock() bool {
+	locked := f.word.CompareAndSwap(0, uint32(unix.Gettid()))
+	f.passes.Load()
+	return locked
+}
 
 func (f *futex) lock() {
 	for !f.tryLock() {
 		if f.call(lockPI) {
-			break
+			f.passes.Load()
+			return
 		}
 	}
-	f.passes.Load()
 }
 
 // unlock is called by the thread that locked it.
