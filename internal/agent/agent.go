@@ -158,6 +158,7 @@ type Agent struct {
 	share          func(group string) reserve.Share // the exclusive CPUs of a group
 	next           time.Time                        // when the next turn is due
 	record         *record.Recorder
+	inputs         []policy.Pod // of the last turn, for their memory
 	config         error
 	failed         error                // of the last discovery
 	poke           chan struct{}        // a turn is requested now

@@ -8,6 +8,7 @@ import (
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/slab"
 	"plimsoll/internal/workload"
 )
 
@@ -76,11 +77,12 @@ func (a *Agent) read(now time.Time) (in policy.Input, gone []*observe.Group) {
 	a.reader.Subscribed = a.subscription.active
 	clear(a.answered)
 	world := a.reader.Read(now, pods)
-	in.Pods = make([]policy.Pod, 0, len(world.Pods))
+	in.Pods = slab.Room(a.inputs, len(world.Pods))
 	for _, p := range world.Pods {
 		a.mu.Yield()
 		in.Pods = append(in.Pods, a.seePod(now, p))
 	}
+	a.inputs = in.Pods
 	for _, g := range world.Gone {
 		in.Gone = append(in.Gone, g.ID)
 		delete(a.groups, g.ID)

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -11,7 +10,6 @@ import (
 
 // makeIntents turns the decisions into intents, containers before their pod.
 func makeIntents(in Input, pods []podCandidates, out *Output) {
-	out.Views = slices.Grow(out.Views, 2*len(pods))
 	for _, p := range pods {
 		in.yield()
 		for _, u := range p.containers {

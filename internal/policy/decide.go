@@ -28,6 +28,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/receipt"
 	"plimsoll/internal/sample"
+	"plimsoll/internal/slab"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
@@ -47,10 +48,13 @@ const (
 )
 
 // Decide decides for all groups of a full turn. Between two pods it yields (Input.Yield). AnswerThrottles may be called
-// then, and is the later one: what Decide says of a group that was answered meanwhile is not to be done.
+// then, and is the later one: what Decide says of a group that was answered meanwhile is not to be done. Its Views are
+// valid until the next Decide.
 func (s *State) Decide(in Input) Output {
 	in = s.trusted(in)
 	out := newOutput()
+	out.Views = slab.Room(s.views, 2*len(in.Pods))
+	s.turn.Reset(2 * len(in.Pods))
 	pods := s.observe(in)
 	s.pool = poolOf(pods)
 	in.Node = s.pool.off(in.Node)
@@ -59,6 +63,7 @@ func (s *State) Decide(in Input) Output {
 	s.guard(in, raisable, out)
 	s.keepBounds(in, pods)
 	makeIntents(in, pods, out)
+	s.views = out.Views
 	return *out
 }
 
@@ -119,7 +124,8 @@ func (s *State) candidate(in Input, g *Group, owner tenant.Owner, ceiling float6
 	if g.CPUs > 0 {
 		ceiling = min(ceiling, float64(g.CPUs))
 	}
-	u := &candidate{Group: *g, configured: g.Strategy, m: m, ceiling: ceiling, now: in.Now}
+	u := s.turn.New()
+	*u = candidate{Group: *g, configured: g.Strategy, m: m, ceiling: ceiling, now: in.Now}
 	u.Strategy, u.cpus = cut(g.Strategy, in.BurstCut, in.Rules), max(1, in.Node.CPUs)
 	u.starts(g.Starting && u.refilled(in))
 	if g.Resized {

@@ -44,8 +44,10 @@ func Levels(root *TreeNode) []Level {
 	var list []Level
 	for _, c := range root.Children {
 		qos, uniform := c.grade()
+		name := path.Base(c.Path)
+		ofAllPods := name == "kubepods" || named(name, "kubepods.slice")
 		switch {
-		case !uniform || ofAllPods(c.Path): // its weight is relative to system services, and its identity must stay 0
+		case !uniform || ofAllPods: // its weight is relative to system services, and its identity must stay 0
 			list = append(list, Levels(c)...)
 		case qos.Enable:
 			list = append(list, levelsAt(c, qos, false)...)
@@ -106,12 +108,6 @@ func sizedByKubelet(group string) bool {
 
 // WeightByKubelet says whether the kubelet may write a group's weight.
 func WeightByKubelet(group string) bool { return keptByKubelet(group) || sizedByKubelet(group) }
-
-// ofAllPods recognizes the group that contains all pods.
-func ofAllPods(group string) bool {
-	name := path.Base(group)
-	return name == "kubepods" || named(name, "kubepods.slice")
-}
 
 // named says whether a slice has the given name, also below the kubelet's --cgroup-root.
 func named(slice, name string) bool { return slice == name || strings.HasSuffix(slice, "-"+name) }

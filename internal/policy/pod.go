@@ -148,7 +148,8 @@ func (p *podCandidates) follow(in Input) {
 	}
 	u.quota, u.kind = u.limit.Quota+above, KindPod
 	u.why = "follows its containers"
-	if above == 0 && p.quiet() {
+	raises := func(c *candidate) bool { return c.Strategy.Policy.Quota() && c.Paused == "" }
+	if above == 0 && !slices.ContainsFunc(p.containers, raises) {
 		u.kind = KindRestore
 	}
 }
@@ -169,10 +170,4 @@ func (p *podCandidates) burst(now time.Time, r Rules) (requested, buffer time.Du
 		buffer = min(buffer, u.limit.Quota)
 	}
 	return requested, u.fit(now, buffer, r)
-}
-
-// quiet says whether no container's policy raises quotas.
-func (p *podCandidates) quiet() bool {
-	raises := func(c *candidate) bool { return c.Strategy.Policy.Quota() && c.Paused == "" }
-	return !slices.ContainsFunc(p.containers, raises)
 }

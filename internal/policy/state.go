@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/receipt"
 	"plimsoll/internal/sample"
+	"plimsoll/internal/slab"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
@@ -152,6 +153,8 @@ type Output struct {
 // State is the policy's memory from turn to turn. It depends on its inputs only: same inputs, same outputs.
 type State struct {
 	groups   map[workload.ID]*memory
+	turn     slab.Slab[candidate] // of a whole turn, and of answers until the next one
+	views    []View
 	overload time.Time // when the overload began; zero: none
 	relief   []relief
 	refills  []relief // what refills handed out, and the node's use does not show yet

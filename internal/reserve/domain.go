@@ -29,12 +29,6 @@ type machine struct {
 	size    int             // domains
 }
 
-func newMachine(t cpu.Topology) *machine {
-	m := &machine{threads: map[int]*domain{}}
-	m.domain = m.cut(nil, t.Places)
-	return m
-}
-
 func (m *machine) cut(parent *domain, places []cpu.Place) *domain {
 	d := &domain{id: m.size, parent: parent}
 	m.size++

@@ -155,8 +155,9 @@ func (b *bin) room() float64 {
 }
 
 func newAllocator(m Machine) *allocator {
-	a := &allocator{Machine: m, machine: newMachine(m.Topology), equal: true,
+	a := &allocator{Machine: m, machine: &machine{threads: map[int]*domain{}}, equal: true,
 		cap: map[int]float64{}, free: map[int]bool{}, sets: map[string]cpu.Set{}}
+	a.machine.domain = a.machine.cut(nil, m.Topology.Places)
 	for _, p := range m.Topology.Places {
 		isolated := m.Isolated.Contains(p.CPU)
 		a.cap[p.CPU] = p.Capacity
