@@ -329,7 +329,7 @@ func (t *Tree) Usage(group string) (time.Duration, error) {
 	if t.acct == "" {
 		return 0, fmt.Errorf("cpuacct: %w", fs.ErrNotExist)
 	}
-	name := path.Join(t.acct, group, "cpuacct.usage")
+	name := fileBelow(t.acct, group, "cpuacct.usage")
 	data, err := t.fs.ReadFile(name)
 	if err != nil {
 		return 0, err
