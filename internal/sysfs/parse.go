@@ -31,32 +31,36 @@ func count(text string) (int64, error) {
 	return n, nil
 }
 
-// parseBusy sums the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, guest,
-// guest_nice (fs/proc/stat.c, show_stat). Old kernels end earlier.
-func parseBusy(data []byte) (time.Duration, error) {
+// parseCPUTime sums the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, guest,
+// guest_nice (fs/proc/stat.c, show_stat). Old kernels end earlier. Stolen time is part of the busy time.
+func parseCPUTime(data []byte) (busy, stolen time.Duration, err error) {
 	text, err := firstLine(data)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	fields := strings.Fields(text)
 	if len(fields) < 5 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("%q is not the line of all CPUs", text)
+		return 0, 0, fmt.Errorf("%q is not the line of all CPUs", text)
 	}
-	const idle, iowait, guest = 4, 5, 9
-	var ticks int64
+	const idle, iowait, steal, guest = 4, 5, 8, 9
+	var ticks, taken int64
 	for i, field := range fields[1:] {
 		n, err := count(field)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		if column := i + 1; column == idle || column == iowait || column >= guest {
+		column := i + 1
+		if column == idle || column == iowait || column >= guest {
 			continue
 		}
 		if ticks += n; ticks < 0 || ticks > math.MaxInt64/int64(tick) {
-			return 0, fmt.Errorf("%q is out of range", text)
+			return 0, 0, fmt.Errorf("%q is out of range", text)
+		}
+		if column == steal {
+			taken = n
 		}
 	}
-	return time.Duration(ticks) * tick, nil
+	return time.Duration(ticks) * tick, time.Duration(taken) * tick, nil
 }
 
 // ParseSchedstat reads "RUNTIME WAITED SLICES": nanoseconds on a CPU, nanoseconds on run queues, a count

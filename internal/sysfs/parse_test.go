@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-func TestParseBusy(t *testing.T) {
+func TestParseCPUTime(t *testing.T) {
 	for _, tt := range []struct {
-		text string
-		want time.Duration
-		ok   bool
+		text         string
+		busy, stolen time.Duration
+		ok           bool
 	}{
-		{"cpu  3457 1 2734 279587 540 7 57 15 100 1\ncpu0 1 1 1 1\n", (3457 + 1 + 2734 + 7 + 57 + 15) * tick, true},
-		{"cpu 1 2 3 4\n", 6 * tick, true},
-		{"cpu 1 2 3\n", 0, false},
-		{"cpu0 1 2 3 4\n", 0, false},
-		{"cpu 1 2 3 4", 0, false},
-		{"cpu 1 -2 3 4\n", 0, false},
-		{"cpu 1 x 3 4\n", 0, false},
-		{"cpu 922337203685477580 1 1 1 1\n", 0, false},
-		{"cpu 9223372036854775807 9223372036854775807 1 1 1\n", 0, false},
-		{"", 0, false},
+		{"cpu  3457 1 2734 279587 540 7 57 15 100 1\ncpu0 1 1 1 1\n", (3457 + 1 + 2734 + 7 + 57 + 15) * tick, 15 * tick,
+			true},
+		{"cpu 1 2 3 4\n", 6 * tick, 0, true},
+		{"cpu 1 2 3\n", 0, 0, false},
+		{"cpu0 1 2 3 4\n", 0, 0, false},
+		{"cpu 1 2 3 4", 0, 0, false},
+		{"cpu 1 -2 3 4\n", 0, 0, false},
+		{"cpu 1 x 3 4\n", 0, 0, false},
+		{"cpu 922337203685477580 1 1 1 1\n", 0, 0, false},
+		{"cpu 9223372036854775807 9223372036854775807 1 1 1\n", 0, 0, false},
+		{"", 0, 0, false},
 	} {
-		got, err := parseBusy([]byte(tt.text))
-		if got != tt.want || (err == nil) != tt.ok {
-			t.Errorf("parseBusy(%q) = %v, %v", tt.text, got, err)
+		busy, stolen, err := parseCPUTime([]byte(tt.text))
+		if busy != tt.busy || stolen != tt.stolen || (err == nil) != tt.ok {
+			t.Errorf("parseCPUTime(%q) = %v, %v, %v", tt.text, busy, stolen, err)
 		}
 	}
 }
@@ -98,8 +99,9 @@ func FuzzParsers(f *testing.F) {
 	f.Add([]byte("7737 (a) S (b) D 7731 7731\n"))
 	f.Add([]byte("732 438 400 5 0 100 0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if d, err := parseBusy(data); d < 0 || err != nil && d != 0 {
-			t.Errorf("parseBusy(%q) = %v, %v", data, d, err)
+		busy, stolen, err := parseCPUTime(data)
+		if stolen < 0 || busy < stolen || err != nil && busy != 0 {
+			t.Errorf("parseCPUTime(%q) = %v, %v, %v", data, busy, stolen, err)
 		}
 		if ran, waited, err := ParseSchedstat(data); ran < 0 || waited < 0 || err != nil && ran+waited != 0 {
 			t.Errorf("ParseSchedstat(%q) = %v, %v, %v", data, ran, waited, err)

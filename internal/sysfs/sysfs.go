@@ -67,12 +67,23 @@ func (h *Host) Release() (string, error) {
 // Busy is the time that the CPUs have not been idle since boot, in steps of 10 ms: all but idle and iowait. The time
 // of guests is part of user and nice (kernel/sched/cputime.c, account_guest_time) and is not counted again.
 func (h *Host) Busy() (time.Duration, error) {
+	busy, _, err := h.cpuTime()
+	return busy, err
+}
+
+// Stolen is the part of Busy that a hypervisor gave to others while something was to run here.
+func (h *Host) Stolen() (time.Duration, error) {
+	_, stolen, err := h.cpuTime()
+	return stolen, err
+}
+
+func (h *Host) cpuTime() (busy, stolen time.Duration, err error) {
 	data, err := h.read("proc/stat")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	busy, err := parseBusy(data)
-	return busy, h.wrap("proc/stat", err)
+	busy, stolen, err = parseCPUTime(data)
+	return busy, stolen, h.wrap("proc/stat", err)
 }
 
 // Threads reads threads by number. Threads that have ended are left out. A number belongs to the PID namespace

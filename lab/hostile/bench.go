@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/sysfs"
 	"plimsoll/lab/frame"
 )
 
@@ -230,7 +231,8 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	if err := a.Child().ForgetPeak(); err != nil {
 		return o, err
 	}
-	before, err := readCPUTime()
+	host := sysfs.NewHost("/")
+	before, err := host.Stolen()
 	if err != nil {
 		return o, err
 	}
@@ -239,7 +241,7 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 		return o, err
 	}
 	to := probe.Monotonic()
-	then, err := readCPUTime()
+	stolen, err := host.Stolen()
 	if err != nil {
 		return o, err
 	}
@@ -255,7 +257,7 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 		return o, fmt.Errorf("read the throttles of the window: %w", err)
 	}
 	o = summarize(throttlesOf(events, writes, cpu.Percent(m.Job.Quota, capPercent), from, to))
-	o.Stolen = then.since(before)
+	o.Stolen = experiment.Ratio(stolen-before, time.Duration(m.Machine().CPUs)*(to-from))
 	if o.Memory, err = a.Child().Memory("VmHWM:"); err != nil {
 		return o, errors.Join(a.Child().Ended(), err)
 	}
