@@ -35,6 +35,7 @@ type Group struct {
 	Around  *Group    // the scope around a container's group that has the same limit; nil: none
 	// WhyPaused is why it is kept at its limit, whatever its strategy; "": it is not.
 	WhyPaused string
+	Retry     time.Time // when a refused write of its files is tried again; zero: there is none
 	Attention
 	DiskAt    time.Time    // when the files were read; zero: they are read again in the next turn
 	threads   *threadMeter // nil: its use was never measured through its threads
@@ -57,8 +58,6 @@ type Attention struct {
 	Throttled  bool // it was recently throttled in spite of the decisions
 	Raised     bool // its quota is raised
 	Bounded    bool // its time above the limit is bounded
-	// Retry is when a refused write of its files is tried again; zero: there is none.
-	Retry time.Time
 }
 
 // Stale makes the next turn read all files of the group.
