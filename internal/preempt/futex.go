@@ -13,16 +13,17 @@ import (
 // to the thread of the highest priority: who unlocks it and wants it back has to wait.
 type futex struct {
 	word atomic.Uint32 // the thread that holds it, and whether others wait in the kernel; 0: nobody
-	// passes counts them. What was done before an unlock is seen after the lock that follows (the kernel's barriers see
-	// to that); this tells it to Go, whose memory model does not know that the kernel has written the word.
+	// passes counts the unlocks. What was done before an unlock is seen after the lock that follows (the kernel's
+	// barriers see to that); this tells it to Go, whose memory model does not know that the kernel has written the
+	// word.
 	passes atomic.Uint32
 }
 
 // futex(2) between threads of one process.
 const (
+	private  = 128
 	lockPI   = 6 | private
 	unlockPI = 7 | private
-	private  = 128
 )
 
 func (f *futex) free() bool { return f.word.Load() == 0 }
