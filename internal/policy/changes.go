@@ -180,8 +180,8 @@ func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Durat
 // stable says whether there is nothing to do as long as the group uses no CPU, no program writes its files and no
 // refused write is due again.
 func (u *candidate) stable(now time.Time) bool {
-	settled := settled(u.QuotaBlocked, u.quota == u.Disk.Quota) && settled(u.BurstBlocked, u.buffer == u.Disk.Burst)
-	return settled && !u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
+	return settled(u.QuotaBlocked, u.quota == u.Disk.Quota) && settled(u.BurstBlocked, u.buffer == u.Disk.Burst) &&
+		!u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
 // settled says whether a file needs no write, or none before a refused one is tried again.

@@ -53,8 +53,12 @@ const (
 func (s *State) Decide(in Input) Output {
 	in = s.trusted(in)
 	out := newOutput()
-	out.Views = slab.Room(s.views, 2*len(in.Pods))
-	s.turn.Reset(2 * len(in.Pods))
+	groups := len(in.Pods)
+	for _, p := range in.Pods {
+		groups += len(p.Containers)
+	}
+	out.Views = slab.Room(s.views, groups)
+	s.turn.Reset(groups)
 	pods := s.observe(in)
 	s.pool = poolOf(pods)
 	in.Node = s.pool.off(in.Node)

@@ -146,8 +146,7 @@ func (p *podCandidates) follow(in Input) {
 		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has exclusive CPUs"}
 		return
 	}
-	u.quota, u.kind = u.limit.Quota+above, KindPod
-	u.why = "follows its containers"
+	u.decision = decision{u.limit.Quota + above, KindPod, "follows its containers"}
 	raises := func(c *candidate) bool { return c.Strategy.Policy.Quota() && c.Paused == "" }
 	if above == 0 && !slices.ContainsFunc(p.containers, raises) {
 		u.kind = KindRestore
