@@ -31,13 +31,11 @@ func TestThrottlesAreCounted(t *testing.T) {
 			got, counters, until := between(t, p, g, 8)
 			// A tick that comes late takes a whole quota in advance: then the throttle goes on through the next period.
 			longer := got.Lengths[17] // 0.13 s and more
-			if emulated() {
-				longer += got.Lengths[16]
-			}
 			within(t, time.Second, "all is read", func() bool { return len(h.kind(End, id)) >= int(got.Ends) })
 			periods := got.Begins - repeated(t, h.of(id, until))
-			if periods > counters.Throttled || periods < counters.Throttled-longer || got.Ends != got.Begins ||
-				got.Dropped != 0 {
+			// An emulated CPU may refill a queue that ran dry, at the period's end, before its task is throttled.
+			unseen := counters.Throttled - longer - periods
+			if periods > counters.Throttled || unseen > 0 && !emulated() || got.Ends != got.Begins || got.Dropped != 0 {
 				t.Errorf("the kernel counted %d throttles: %+v", counters.Throttled, got)
 			}
 			list := slices.DeleteFunc(h.of(id, until), func(e Event) bool { return e.Kind != Begin })
@@ -45,7 +43,7 @@ func TestThrottlesAreCounted(t *testing.T) {
 				t.Errorf("%d throttles, events: %s", got.Begins, in(list))
 			}
 			checkFacts(t, list)
-			checkWall(t, got, counters, time.Since(begin))
+			checkWall(t, got, counters, min(spinners, runtime.NumCPU()), time.Since(begin))
 		})
 	}
 }
@@ -105,8 +103,9 @@ func repeated(t *testing.T, list []Event) (n int64) {
 }
 
 // checkWall compares the times with the kernel's sum over CPUs, which counts a throttle once for each throttled
-// CPU. The probe's time lasts until a task runs, which other groups may delay.
-func checkWall(t *testing.T, got Totals, counters cpu.Counters, took time.Duration) {
+// CPU. The probe's time lasts until a task runs, which other groups may delay. One that it did not see would have taken
+// 60 ms.
+func checkWall(t *testing.T, got Totals, counters cpu.Counters, cpus int, took time.Duration) {
 	t.Helper()
 	var n int64
 	for i, count := range got.Lengths {
@@ -118,7 +117,7 @@ func checkWall(t *testing.T, got Totals, counters cpu.Counters, took time.Durati
 	if n != got.Ends {
 		t.Errorf("%d lengths of %d throttles", n, got.Ends)
 	}
-	if got.Wall < counters.ThrottledTime/time.Duration(runtime.NumCPU())*3/4 || got.Wall > took {
+	if got.Wall < counters.ThrottledTime/time.Duration(cpus)-20*ms || got.Wall > took {
 		t.Errorf("throttled for %v of %v, the CPUs in sum for %v", got.Wall, took, counters.ThrottledTime)
 	}
 }
