@@ -12,6 +12,8 @@ import (
 func TestForgottenNumber(t *testing.T) {
 	p := open(t, Options{Groups: 2, Nameless: true})
 	a, b, c := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
+	b.Prevail() // these two wait for each other, and for no other load
+	c.Prevail()
 	first, second := set(t, p, a, 1), set(t, p, b, 1)
 	cgrouptest.Pin(t, 0, b.Spin(1)[0], a.Spin(1)[0])
 	time.Sleep(50 * ms)
