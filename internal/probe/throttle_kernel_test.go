@@ -178,7 +178,6 @@ func TestLevels(t *testing.T) {
 	}{
 		{"container", 0, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"pod", 20 * ms, 0, 0, false, [3]bool{true, false, false}},
-		// The pod's limit is more than the container uses of it, also where a timer is late.
 		{"both, the container's is used up", 95 * ms, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"both, the pod's is used up", 40 * ms, 40 * ms, 0, true, [3]bool{true, false, false}},
 		{"a grandchild's own", 0, 0, 20 * ms, false, [3]bool{false, false, true}},
@@ -191,8 +190,8 @@ func TestLevels(t *testing.T) {
 			groups := []*cgrouptest.Group{pod, container, container.Child("nested")}
 			for i, quota := range []time.Duration{c.pod, c.container, c.nested} {
 				period := 100 * ms
-				// the same limit, with room for a turn that a late timer makes long
-				if c.beside && groups[i] == container {
+				// a limit that is not used up has room for a turn that a late timer makes long
+				if !c.want[i] {
 					quota, period = 10*quota, 10*period
 				}
 				if quota > 0 {
