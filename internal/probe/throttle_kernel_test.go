@@ -124,18 +124,20 @@ func checkWall(t *testing.T, got Totals, counters cpu.Counters, cpus int, took t
 
 // A write refills the group and ends the throttle; the next one is another, also in the same period.
 func TestEachRefillBeginsAnew(t *testing.T) {
-	const refills = 20
+	// The quota lasts for longer than a write of an emulated CPU, which unthrottles one CPU after another: one that
+	// comes to a CPU when the others have used up the refill begins a throttle of its own there.
+	const refills, quota = 20, 40 * ms
 	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, Options{})
 			g := cgrouptest.New(t)
 			id := inode(t, g)
-			limit(t, g, 12*ms, time.Second)
+			limit(t, g, quota, time.Second)
 			watch(t, p, g)
 			n := 0
 			h := subscribe(t, p, func(Event) {
 				if n++; n <= refills {
-					g.Limit(12 * ms)
+					g.Limit(quota)
 				}
 			})
 			g.Spin(spinners)
