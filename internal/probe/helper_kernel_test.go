@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cgrouptest.Main(m, map[string]func(){"keep": keep, "sleep": sleep})
+	cgrouptest.Main(m, map[string]func(){"keep": keep, "sleep": sleep, "hog": hog})
 }
 
 // keep opens a probe and prints the maps and programs that it keeps.
@@ -59,6 +59,24 @@ func sleep() {
 		_ = unix.Nanosleep(&nap, nil)
 		for wake := Monotonic(); Monotonic() < wake+ms/5; { // it is to use up what its CPU still has
 		}
+	}
+}
+
+// hog has CPU 0 for itself, for 300 ms at a time.
+func hog() {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(0)
+	attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	if err := errors.Join(unix.SchedSetaffinity(0, &set), unix.SchedSetAttr(0, &attr, 0)); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	for range 8 {
+		for begin := Monotonic(); Monotonic() < begin+300*ms; {
+		}
+		time.Sleep(130 * ms) // so that it begins at another time of a period of 50 ms
 	}
 }
 

@@ -89,6 +89,36 @@ func TestRecordAddsUp(t *testing.T) {
 	}
 }
 
+// A group that waits for its CPU after a throttle has lost one period of that to its limit at most.
+func TestRecordOfALongWait(t *testing.T) {
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 10*ms, 50*ms)
+	watch(t, p, g)
+	cgrouptest.Pin(t, 0, g.Spin(1)[0])
+	if err := p.Record(true); err != nil {
+		t.Fatal(err)
+	}
+	recorded(t, p, g, 2)
+	if hog, said := helper(t, "hog"); hog.Wait() != nil {
+		t.Fatal(said)
+	}
+	waits, last := 0, false
+	list, _ := recorded(t, p, g, 2)
+	for _, one := range list {
+		waiting := one.Used == 0 && one.Lost > 0
+		if waiting && last {
+			t.Errorf("%v lost in a second period of a wait: %+v", one.Lost, list)
+		}
+		if last = waiting; waiting {
+			waits++
+		}
+	}
+	if waits == 0 {
+		t.Errorf("no wait after a throttle: %+v", list)
+	}
+}
+
 // A period whose end the program did not see is in the next record, which counts it. The kernel makes such ones itself
 // where a call of the timer lasts beyond the next period's end.
 func TestRecordCountsUnseenPeriods(t *testing.T) {

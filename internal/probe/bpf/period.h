@@ -93,20 +93,27 @@ static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);
 }
 
-// lost_until is the wall time that throttles have taken up to an instant, with the throttle that lasts.
-static inline u64 lost_until(u64 id, struct group *g, u64 end)
+// lost_until is the wall time that throttles have taken up to an instant, with the throttle that lasts, or that has
+// ended and nobody has seen it.
+static inline u64 lost_until(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
 	struct throttle *t = bpf_map_lookup_elem(&standing, &id);
+	u64 latest;
 
-	return g->wall + (t && end > t->since ? end - t->since : 0);
+	if (!t)
+		return g->wall;
+	latest = latest_end(t, &tg->cfs_bandwidth);
+	if (end > latest)
+		end = latest;
+	return g->wall + (end > t->since ? end - t->since : 0);
 }
 
 // record sends the period that ends now. count is 0 where it is not known which period the use belongs to. The first
 // period of a group that is seen here only says from where to count. A use is the difference of two rounded sums, so
 // that no rounding adds up.
-static inline void record(u64 id, struct group *g, u64 sum, u64 end, u64 quota, u64 count)
+static inline void record(u64 id, struct group *g, struct task_group *tg, u64 sum, u64 end, u64 quota, u64 count)
 {
-	u64 lost = lost_until(id, g, end), begins = g->begins;
+	u64 lost = lost_until(id, g, tg, end), begins = g->begins;
 	struct period *p = NULL;
 
 	if (lost < g->recorded_lost) // the throttle had ended, which nobody saw in time
@@ -168,7 +175,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	}
 	second(g, sum, end);
 	if (recording)
-		record(id, g, sum, end, quota, n);
+		record(id, g, tg, sum, end, quota, n);
 	g->sum = sum;
 	g->owed = owes;
 	g->end = lifted ? 0 : end;
