@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,8 @@ const podQuota = 50 * time.Millisecond
 // Measure makes the node and runs the conditions.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
 	b := &bench{Bench: f, settings: s}
-	if err := f.MaximizeWeight(); err != nil { // the jobs of the victims are not to wait for the bench
+	weight := experiment.WeightOf(f.Tree().Version(), float64(runtime.NumCPU()))
+	if err := f.Tree().SetWeight(f.Base(), weight); err != nil {
 		return nil, err
 	}
 	if err := b.makeNode(ctx); err != nil {

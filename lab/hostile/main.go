@@ -5,8 +5,10 @@
 // Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time every two seconds:
 // an eighth of their limit on average, so that each refill is one that the group has saved up. The writes of all of
 // them take half of the time that writes may take (internal/tenant) where four thousand groups make a write slow.
-// Beside them stand many idle pods. A condition starts an agent of its own and measures it twice, first in quiet, then
-// while the condition is hostile. So both windows have the same configuration, and only the hostility differs.
+// Beside them stand many idle pods. All groups together have the weight that a kubelet gives to all pods of a full
+// node, 1,024 for each CPU, and the agent is an ordinary process beside them. A condition starts an agent of its own
+// and measures it twice, first in quiet, then while the condition is hostile. So both windows have the same
+// configuration, and only the hostility differs.
 //
 // Latency is the time from the begin of a victim's throttle, as a probe of the lab reports it, to the write that ends
 // it, as inotify reports it to a thread of real-time priority: the agent's word is not needed. A throttle at the cap
