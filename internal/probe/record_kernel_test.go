@@ -103,10 +103,13 @@ func TestRecordOfALongWait(t *testing.T) {
 	if hog, said := helper(t, "hog"); hog.Wait() != nil {
 		t.Fatal(said)
 	}
-	waits, last := 0, false
+	waits, last, owes := 0, false, false
 	list, _ := recorded(t, p, g, 2)
 	for _, one := range list {
-		waiting := one.Used == 0 && one.Lost > 0
+		if one.Used > 0 {
+			owes = one.Used > 15*ms // a late tick takes the next quota in advance: then it is throttled for longer
+		}
+		waiting := one.Used == 0 && one.Lost > 0 && !owes
 		if waiting && last {
 			t.Errorf("%v lost in a second period of a wait: %+v", one.Lost, list)
 		}
