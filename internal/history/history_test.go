@@ -109,6 +109,33 @@ func TestStoreKeeps(t *testing.T) {
 	}
 }
 
+// TestRest: a group that has had no periods for a while takes little memory, and goes on as before.
+func TestRest(t *testing.T) {
+	s := New(0)
+	list := busy(rand.New(rand.NewPCG(7, 8)), t0, 300)
+	s.Add("/a", list[:200])
+	last := time.UnixMilli(list[199].End)
+	if s.Expire(last.Add(resting)); s.Bytes() < 200*periodBytes {
+		t.Fatalf("%d bytes of 200 periods that are at hand", s.Bytes())
+	}
+	if s.Expire(last.Add(resting + time.Millisecond)); s.Bytes() > 1200 {
+		t.Errorf("%d bytes of a group that rests", s.Bytes())
+	}
+	s.Add("/a", list[100:]) // of which a hundred are known
+	got := s.Periods("/a", t0)
+	if len(got) != 300 {
+		t.Fatalf("%d periods, want 300", len(got))
+	}
+	for i, p := range got {
+		if p.End != list[i].End || abs(p.Used-list[i].Used) > grain/2 {
+			t.Fatalf("period %d: %+v, want %+v", i, p, list[i])
+		}
+	}
+	if s.Expire(last.Add(Keep + time.Minute)); s.Bytes() != 0 || len(s.Groups()) != 0 {
+		t.Errorf("all is too old, and %v is kept: %d bytes", s.Groups(), s.Bytes())
+	}
+}
+
 // TestStoreIsBounded: above the bound the oldest blocks of all go, and the latest stay.
 func TestStoreIsBounded(t *testing.T) {
 	s, r := New(200_000), rand.New(rand.NewPCG(3, 4))

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"time"
 )
@@ -13,8 +14,9 @@ const (
 	MaxBytes = 30 << 20
 
 	blockLen = 192 // periods in a block: 19 s of 100 ms each
-	atHand   = 32  // latest periods that are kept as they are, at least
-	grain    = 64  // us, to which times of a block are rounded
+	atHand   = 32  // latest periods that are kept as they are, at least, until the group rests
+	resting  = time.Minute
+	grain    = 64 // us, to which times of a block are rounded
 )
 
 // Store keeps the periods of the groups of one node. Its methods are not to be called at the same time.
@@ -61,7 +63,7 @@ func (s *Store) Add(group string, list []Period) {
 		s.bytes += groupBytes
 	}
 	for _, p := range list {
-		if n := len(g.latest); n > 0 && p.End <= g.latest[n-1].End {
+		if p.End <= g.end() {
 			continue
 		}
 		if before := cap(g.latest); len(g.latest) == before {
@@ -69,26 +71,49 @@ func (s *Store) Add(group string, list []Period) {
 			s.bytes += (cap(g.latest) - before) * periodBytes
 		}
 		if g.latest = append(g.latest, p); len(g.latest) == blockLen+atHand {
-			s.pack(g)
+			s.pack(g, blockLen)
 		}
 	}
 }
 
-// pack makes a block of the older ones of the latest periods.
-func (s *Store) pack(g *series) {
-	b := block{last: g.latest[blockLen-1].End, data: s.packer.pack(g.latest[:blockLen])}
+// end is that of the latest period.
+func (g *series) end() int64 {
+	if n := len(g.latest); n > 0 {
+		return g.latest[n-1].End
+	}
+	if n := len(g.blocks); n > 0 {
+		return g.blocks[n-1].last
+	}
+	return math.MinInt64
+}
+
+// pack makes a block of the oldest n of the latest periods.
+func (s *Store) pack(g *series, n int) {
+	b := block{last: g.latest[n-1].End, data: s.packer.pack(g.latest[:n])}
 	g.blocks = append(g.blocks, b)
 	s.bytes += len(b.data) + blockBytes
-	g.latest = g.latest[:copy(g.latest, g.latest[blockLen:])]
+	g.latest = g.latest[:copy(g.latest, g.latest[n:])]
 }
 
 // Expire drops what ended Keep before now, and, where the bound is exceeded, the oldest blocks of all groups.
 func (s *Store) Expire(now time.Time) {
 	oldest := now.Add(-Keep).UnixMilli()
 	s.before(oldest)
+	s.rest(now.Add(-resting).UnixMilli())
 	for from := oldest; s.bytes > s.most && from < now.UnixMilli(); {
 		from += time.Minute.Milliseconds()
 		s.before(from)
+	}
+}
+
+// rest packs all periods of the groups that have had none since an instant: the latest ones take up to 7 KB a group.
+func (s *Store) rest(since int64) {
+	for _, g := range s.groups {
+		if n := len(g.latest); n > 0 && g.end() < since {
+			s.pack(g, n)
+			s.bytes -= cap(g.latest) * periodBytes
+			g.latest = nil
+		}
 	}
 }
 
@@ -102,7 +127,7 @@ func (s *Store) before(oldest int64) {
 			n++
 		}
 		g.blocks = g.blocks[n:]
-		if len(g.blocks) == 0 && (len(g.latest) == 0 || g.latest[len(g.latest)-1].End < oldest) {
+		if len(g.blocks) == 0 && g.end() < oldest {
 			s.bytes -= groupBytes + cap(g.latest)*periodBytes
 			delete(s.groups, name)
 		}
