@@ -8,9 +8,9 @@
 // # Approach
 //
 // The latest periods of a container are kept as they are, and each 192 as a block (code.go), in which times are rounded
-// to 64 us. A period of a container that is throttled in one of five takes about 2.5 bytes.
-// Those of a container that has had none for a minute are a block, too: most of them are gone where jobs come and go.
-// What is older than Keep goes, and so do the oldest blocks of all when the sum is above the bound.
+// to 64 us. A period of a container that is throttled in one of five takes about 2.5 bytes. All those of a container
+// that has had none for a minute are a block, too: where jobs come and go, most containers are gone. What is older than
+// Keep goes, and so do the oldest blocks of all when the sum is above the bound.
 //
 // # Known limits
 //

@@ -13,10 +13,10 @@ const (
 	// MaxBytes bounds what a Store keeps: 1,000 containers that are never idle fit.
 	MaxBytes = 30 << 20
 
-	blockLen = 192 // periods in a block: 19 s of 100 ms each
-	atHand   = 32  // latest periods that are kept as they are, at least, until the group rests
-	resting  = time.Minute
-	grain    = 64 // us, to which times of a block are rounded
+	blockLen = 192         // periods in a block: 19 s of 100 ms each
+	atHand   = 32          // latest periods that are kept as they are, at least, until the group rests
+	resting  = time.Minute // without a period: then a group rests
+	grain    = 64          // us, to which times of a block are rounded
 )
 
 // Store keeps the periods of the groups of one node. Its methods are not to be called at the same time.

@@ -71,8 +71,8 @@ func TestWaitingIsQuiet(t *testing.T) {
 	}
 }
 
-// switches is the median of those in a wait that comes after work of two goroutines: beside other load the runtime's
-// monitor goes on in a wait now and then, and the call is without its checks.
+// switches is the median of those in a wait that comes after work of two goroutines. Beside other load the monitor goes
+// on checking in some of our waits, and hardly checks in some of the ordinary calls.
 func switches(t *testing.T, times int, wait func()) int64 {
 	t.Helper()
 	work := func() {
