@@ -156,6 +156,7 @@ func shippedProfile(t *testing.T, container string) object {
 // start makes a pod of a DaemonSet, as its controller would.
 func (d *deployed) start(daemonSet, name string) *pod {
 	d.t.Helper()
+	usualKubelet(d.t)
 	made := d.daemonSet(daemonSet)["spec"].(object)["template"].(object)
 	made["apiVersion"], made["kind"] = "v1", "Pod"
 	meta, spec := made["metadata"].(object), made["spec"].(object)
