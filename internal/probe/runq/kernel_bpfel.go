@@ -67,6 +67,7 @@ type kernelCpu struct {
 	Head   uint32
 	Irq    uint64
 	Steal  uint64
+	Had    uint64
 	Idle   uint32
 	Turn   uint32
 	Thread uint64
@@ -74,10 +75,11 @@ type kernelCpu struct {
 	Stints [64]struct {
 		_      structs.HostLayout
 		End    uint64
+		Forced uint64
 		Slot   uint32
-		Forced uint32
 		Irq    uint32
 		Steal  uint32
+		_      [4]byte
 	}
 	Ends [64]uint64
 }
@@ -125,6 +127,13 @@ type kernelSide struct {
 		Class uint32
 	}
 	Fill [3]uint64
+}
+
+type kernelSpread struct {
+	_    structs.HostLayout
+	N    uint64
+	S    uint64
+	Fill [6]uint64
 }
 
 type kernelTask struct {

@@ -77,41 +77,6 @@ func TestPhantom(t *testing.T) {
 	}
 }
 
-// The neighbour runs on the other CPU too, which is all that it has reserved, or is not.
-func TestForcedSharing(t *testing.T) {
-	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{})
-	a := cgrouptest.New(t)
-	a.Prevail()
-	ours := set(t, p, a, 1)
-	cgrouptest.Pin(t, 0, a.Spin(1)[0])
-	for _, reserved := range []float64{1, 2} {
-		b := cgrouptest.New(t)
-		b.Prevail() // so that it runs elsewhere beside any load
-		theirs := set(t, p, b, reserved)
-		spinners := b.Spin(2)
-		cgrouptest.Pin(t, 0, spinners[0])
-		cgrouptest.Pin(t, 1, spinners[1])
-		time.Sleep(100 * ms)
-		before, ran, begin := pair(t, p, ours, theirs), runTime(t, spinners[1].PID()), time.Now()
-		time.Sleep(600 * ms)
-		after := pair(t, p, ours, theirs)
-		elsewhere := (runTime(t, spinners[1].PID()) - ran).Seconds() / time.Since(begin).Seconds()
-		part := (after.Forced - before.Forced).Seconds() / (after.Behind - before.Behind).Seconds()
-		least := elsewhere - 0.35
-		if emulated() {
-			least = 0 // the virtual machine pauses for long, in one state or the other
-		}
-		if reserved == 1 && (part < least || part == 0) || reserved == 2 && part > 0.05 {
-			t.Errorf("of a neighbour with %v CPUs reserved, %.2f is forced; it ran elsewhere for %.2f of the time",
-				reserved, part, elsewhere)
-		}
-		for _, s := range spinners {
-			s.Stop()
-		}
-	}
-}
-
 // A thread throttled by its own limit, and one throttled by the limit of a group above, until the kernel counts enough
 // of it.
 func TestWhoseLimit(t *testing.T) {

@@ -41,12 +41,13 @@ struct task {
 };
 
 #include "cell.h"
+#include "spread.h"
 
 // stint is a time for which a CPU ran one group, in one turn or in several.
 struct stint {
-	u64 end; // it began at the end of the one before
+	u64 end;    // it began at the end of the one before
+	u64 forced; // for so long the group had its share on other CPUs already
 	u32 slot;
-	u32 forced; // the group had its share on other CPUs already
 	u32 irq, steal;
 };
 
@@ -55,6 +56,7 @@ struct cpu {
 	u32 slot;
 	u32 head; // stints so far
 	u64 irq, steal; // the kernel's, at begun
+	u64 had;	// by its group on all CPUs, at begun: see spread
 	u32 idle;
 	u32 turn; // switches so far
 	u64 thread; // that runs, if it is counted: see id_of
@@ -139,14 +141,6 @@ struct line {
 	u64 n;
 	u64 fill[7];
 };
-
-// spreads are the CPUs that each group runs on now.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_ARRAY);
-	NUMBER(max_entries, 4096);
-	TYPE(key, u32);
-	TYPE(value, struct line);
-} spreads SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -374,7 +368,7 @@ static inline void flush(struct bill *b)
 static inline void lay(struct bill *b, struct stint *s, u64 start, u64 end)
 {
 	u64 from = start > b->from ? start : b->from, to = end < b->to ? end : b->to, length, whole = end - start;
-	u64 irq = s->irq, steal = s->steal;
+	u64 irq = s->irq, steal = s->steal, part;
 
 	if (to <= from)
 		return;
@@ -395,8 +389,8 @@ static inline void lay(struct bill *b, struct stint *s, u64 start, u64 end)
 		flush(b);
 	b->runner = s->slot;
 	b->due.behind += length;
-	if (s->forced)
-		b->due.forced += length;
+	part = s->forced / (whole >> 10 | 1); // of 1024: the product of two long times may not fit
+	b->due.forced += part < 1024 ? length * part >> 10 : length;
 }
 
 // reach does so for a stint by its number, and says whether one before it may matter.
@@ -422,6 +416,21 @@ noinline int piece(u32 row, u32 cpu, u32 n)
 	return b && c && reach(b, c, n);
 }
 
+// forced is for how much of a CPU's present turn the group had its share on other CPUs. It is measured and not asked at
+// the turn's end: that is a tick, at which the other CPUs change turns too.
+static inline u64 forced(struct cpu *c, u64 now)
+{
+	u64 length = now - c->begun, over;
+	struct facts *f = facts_of(c->slot);
+
+	if (!f || c->slot <= IDLE)
+		return 0;
+	over = spread(c->slot, 0, now) - c->had - length * (f->share ? f->share : 1); // this CPU's turn is among them
+	if ((s64)over <= 0)
+		return 0;
+	return over < length ? over : length;
+}
+
 // present does so for the turn that a CPU is in.
 noinline int present(u32 row, u32 cpu)
 {
@@ -432,6 +441,7 @@ noinline int present(u32 row, u32 cpu)
 	if (!b || !c || !c->begun)
 		return 0;
 	s.slot = c->slot;
+	s.forced = forced(c, b->to);
 	lay(b, &s, c->begun, b->to);
 	return 0;
 }
@@ -543,45 +553,23 @@ static noinline int account_wait(struct task_struct *p, struct task *t, struct c
 	return 0;
 }
 
-// spread counts the CPUs that run a group: see elsewhere.
-static inline void spread(u32 slot, s64 n)
-{
-	struct line *now = slot > IDLE ? bpf_map_lookup_elem(&spreads, &slot) : NULL;
-
-	if (now)
-		add(&now->n, n);
-}
-
-// elsewhere says whether a group that a CPU runs has its share on other CPUs.
-static inline bool elsewhere(u32 slot)
-{
-	struct facts *f;
-	struct line *now;
-
-	if (slot <= IDLE)
-		return false;
-	f = facts_of(slot);
-	now = bpf_map_lookup_elem(&spreads, &slot);
-	return f && now && (s64)now->n > (s64)(f->share ? f->share : 1);
-}
-
 // note remembers a turn that has ended. Turns of one group in a row are one stint.
 static inline void note(struct cpu *c, u64 now, u32 irq, u32 steal)
 {
 	struct stint *s = &c->stints[(c->head - 1) & (STINTS - 1)];
-	u32 forced = elsewhere(c->slot);
 
 	c->ends[c->turn & (TURNS - 1)] = now;
 	c->turn++;
-	if (!c->head || s->slot != c->slot || s->forced != forced) {
+	if (!c->head || s->slot != c->slot) {
 		s = &c->stints[c->head & (STINTS - 1)];
 		s->slot = c->slot;
-		s->forced = forced;
+		s->forced = 0;
 		s->irq = 0;
 		s->steal = 0;
 		c->head++;
 	}
 	s->end = now;
+	s->forced += forced(c, now);
 	s->irq += irq;
 	s->steal += steal;
 }
@@ -796,16 +784,19 @@ static inline void mend(struct task_struct *prev, struct cpu *c, u32 cpu, u64 no
 // start begins a CPU's turn. The first one begins the stints.
 static inline void start(struct cpu *c, u32 cpu, u32 slot, u64 now)
 {
+	s64 n = 0;
+
 	rest(c, cpu, slot == IDLE);
 	if (slot != c->slot || !c->begun) {
 		if (c->begun)
-			spread(c->slot, -1);
+			spread(c->slot, -1, now);
 		else
 			c->stints[STINTS - 1].end = now;
-		spread(slot, 1);
+		n = 1;
 	}
 	c->slot = slot;
 	c->begun = now;
+	c->had = spread(slot, n, now);
 	if (siblings[cpu & (MAX_CPUS - 1)])
 		face(cpu, slot, now);
 }
