@@ -57,6 +57,29 @@ func (r Recorder) begin(ctx context.Context) (start time.Time, timer pulse, err 
 	return start, timer, err
 }
 
+// first reads all sources as the first period begins. What it reads late is missing in that period: it begins again
+// then, unless the machine is too busy all the time.
+func (r Recorder) first(ctx context.Context) (start time.Time, timer pulse, tracks []track, err error) {
+	for range beginnings {
+		if start, timer, err = r.begin(ctx); err != nil {
+			return start, timer, nil, err
+		}
+		tracks = nil
+		for _, s := range r.Sources {
+			used, throttled, err := s.Read()
+			if err != nil {
+				return start, timer, nil, fmt.Errorf("%s: %w", s.Name, err)
+			}
+			at := r.Now().Sub(start)
+			tracks = append(tracks, track{newGrid(r.Period, at, used), newGrid(r.Period, at, throttled)})
+		}
+		if r.Now().Sub(start) <= r.Period/lateAfter {
+			break
+		}
+	}
+	return start, timer, tracks, nil
+}
+
 // pulse is the state of the period timer at the last reading.
 type pulse struct {
 	cpu.Counters
@@ -92,9 +115,10 @@ func (r Recorder) end(ctx context.Context, due time.Time, timer *pulse) (late ti
 
 const (
 	// the part of a period after which a reading counts as late, and the kernel's end of it is waited for no longer
-	lateAfter = 10
-	looks     = 200 // so often in a period the end is checked for
-	limitsAt  = 10  // after so many readings limits are read again
+	lateAfter  = 10
+	looks      = 200 // so often in a period the end is checked for
+	limitsAt   = 10  // after so many readings limits are read again
+	beginnings = 10  // so often a recording begins, until it does in time
 )
 
 // Run records n periods. It reads at the end of each period of a schedule that is fixed at the start; a period whose
@@ -105,21 +129,12 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	for _, s := range r.Sources {
 		t.Series = append(t.Series, Series{Name: s.Name, Limit: s.Limit})
 	}
-	start, timer, err := r.begin(ctx)
+	start, timer, tracks, err := r.first(ctx)
 	if err != nil {
 		return t, err
 	}
 	t.Aligned = !r.Edge.IsZero()
 	t.Started = start.Round(0).UTC()
-	tracks := make([]track, len(r.Sources))
-	for i, s := range r.Sources {
-		used, throttled, err := s.Read()
-		if err != nil {
-			return t, fmt.Errorf("%s: %w", s.Name, err)
-		}
-		at := r.Now().Sub(start)
-		tracks[i] = track{newGrid(r.Period, at, used), newGrid(r.Period, at, throttled)}
-	}
 	end := func() Trace {
 		t.limits(r.Sources)
 		return t.cut(n)

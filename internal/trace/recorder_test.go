@@ -212,6 +212,28 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// TestRecorderBeginsInTime: a machine that is too busy for the first readings does not make the first period seem idle.
+func TestRecorderBeginsInTime(t *testing.T) {
+	for busy, want := range map[int]float64{0: 0.25, 3: 0.25, 100: 0.125} {
+		w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: func(int) time.Duration { return 0 }}
+		r := w.recorder(1)
+		read := r.Sources[0].Read
+		r.Sources[0].Read = func() (time.Duration, time.Duration, error) {
+			if w.reads < busy && w.waits == 0 {
+				w.now = w.now.Add(50 * ms)
+			}
+			return read()
+		}
+		got, err := r.Run(context.Background(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used := got.Series[0].Used; math.Abs(used[0]-want) > 0.001 || math.Abs(used[1]-0.25) > 0.001 {
+			t.Errorf("%d readings late: %v", busy, used)
+		}
+	}
+}
+
 // TestRecorderStops: what was recorded by then is kept, all series equally long.
 // TestRecorderAligned: the first period begins with one of the container's own.
 func TestRecorderAligned(t *testing.T) {
