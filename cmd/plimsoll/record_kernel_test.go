@@ -94,12 +94,17 @@ func TestKernelRecordUncounted(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := g.Tree().SetWeight(path, 1<<18); err != nil { // so that a loop has its CPU beside any load
+	if err := g.Tree().SetWeight(path, 1<<18); err != nil { // so that the loops have their CPU beside any load
 		t.Fatal(err)
 	}
-	pid := g.Spin(1)[0].PID()
-	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
-		t.Fatal(err)
+	// Two loops that take turns: the kernel of CI's sandbox shows no switch away from some of its own threads, and who
+	// runs then is known from the next switch on.
+	loops := g.Spin(2)
+	cgrouptest.Pin(t, 0, loops...)
+	for _, p := range loops {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(p.PID())), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := g.Tree().Usage(path); !errors.Is(err, fs.ErrNotExist) {
 		cgrouptest.Elsewhere(t, "a host on which the hierarchies are separate", "cpuacct is mounted with cpu here: %v",
@@ -107,18 +112,37 @@ func TestKernelRecordUncounted(t *testing.T) {
 	}
 	n := testNode{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")
-	if _, stderr, err := n.run("record", path, "--samples", "10", "--out", file); err != nil {
-		t.Fatal(err, stderr)
+	// The kernel may keep a group of any weight from its CPU for most of a second, beside other load.
+	for total, end := 0.0, time.Now().Add(20*time.Second); total < 0.5; {
+		if time.Now().After(end) {
+			t.Fatalf("two loops had %.2f s of CPU time in 20 s", total)
+		}
+		begin, before := time.Now(), cpuTime(t, g)
+		if _, stderr, err := n.run("record", path, "--samples", "10", "--out", file); err != nil {
+			t.Fatal(err, stderr)
+		}
+		ran, took := (cpuTime(t, g) - before).Seconds(), time.Since(begin).Seconds()
+		tape, err := trace.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, v := range tape.Series[0].Used {
+			sum += v * tape.CPUs * tape.Period.Seconds()
+		}
+		if unrecorded := took - 1; tape.Len() != 10 || sum > ran+0.02 || sum < ran-unrecorded-0.1 {
+			t.Errorf("%d periods with %.3f s, the kernel counted %.3f s in %.3f s", tape.Len(), sum, ran, took)
+		}
+		total += ran
 	}
-	tape, err := trace.Load(file)
+}
+
+// cpuTime is that of a group's processes: of those that are in it in the hierarchy cpuacct.
+func cpuTime(t *testing.T, g *cgrouptest.Group) time.Duration {
+	t.Helper()
+	used, err := g.Tree().Usage(g.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := 0.0
-	for _, v := range tape.Series[0].Used {
-		sum += v * tape.CPUs
-	}
-	if mean := sum / float64(tape.Len()); tape.Len() != 10 || mean < 0.3 || mean > 1.05 {
-		t.Errorf("%d periods with %.2f CPUs: want the one that a loop takes, or what others leave it", tape.Len(), mean)
-	}
+	return used
 }

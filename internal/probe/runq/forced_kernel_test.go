@@ -12,9 +12,16 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// The neighbour runs on the other CPU too, which is all that it has reserved, or is not.
+// The neighbour runs on the other CPU too, which is all that it has reserved, or is not. That CPU changes turns often:
+// the kernel of CI's sandbox shows no switch away from some of its own threads, and who runs there then is known from
+// the next switch on.
 func TestForcedSharing(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
+	end := make(chan struct{})
+	defer close(end)
+	if !emulated() {
+		go interrupt(t, 1, &atomic.Int64{}, end)
+	}
 	p := open(t, Options{})
 	a := cgrouptest.New(t)
 	a.Prevail()
@@ -47,8 +54,8 @@ func TestForcedSharing(t *testing.T) {
 	}
 }
 
-// What the neighbour has elsewhere is interrupted for a tenth of each tick, once at each part of it: CPUs change turns
-// at the same ticks, so that a look at the end of a turn would see it nearly always, or never.
+// What the neighbour has elsewhere is interrupted for a tenth of each tick, in five places one after the other: CPUs
+// change turns at the same ticks, so that a look at the end of a turn would see it nearly always, or never.
 func TestForcedSharingBetweenTicks(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	if emulated() {
@@ -66,16 +73,21 @@ func TestForcedSharingBetweenTicks(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
 	go interrupt(t, 1, &phase, end)
-	for ; phase.Load() < int64(tick); phase.Add(int64(tick / 10)) {
+	for end := time.Now().Add(40 * time.Second); phase.Load() < int64(tick); {
 		time.Sleep(20 * ms)
-		before := pair(t, p, ours, theirs)
+		before, ran, begin := pair(t, p, ours, theirs), runTime(t, spinners[1].PID()), monotonic()
 		time.Sleep(200 * ms)
 		after := pair(t, p, ours, theirs)
-		if part := (after.Forced - before.Forced).Seconds() / (after.Behind - before.Behind).Seconds(); part < 0.75 ||
-			part > 0.985 {
-			t.Errorf("interrupted %v after each tick of the clock for a tenth of it: %.2f is forced",
-				time.Duration(phase.Load()), part)
+		elsewhere := (runTime(t, spinners[1].PID()) - ran).Seconds() / (monotonic() - begin).Seconds()
+		if (elsewhere < 0.85 || elsewhere > 0.95) && time.Now().Before(end) {
+			continue // another test has a part of that CPU, and takes turns at ticks too
 		}
+		if part := (after.Forced - before.Forced).Seconds() / (after.Behind - before.Behind).Seconds(); part < 0.8 ||
+			part > 0.98 {
+			t.Errorf("interrupted %v after a tick of the clock: %.2f is forced; it ran elsewhere for %.2f of the time",
+				time.Duration(phase.Load()), part, elsewhere)
+		}
+		phase.Add(int64(tick / 5))
 	}
 }
 
