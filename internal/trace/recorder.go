@@ -58,7 +58,7 @@ func (r Recorder) begin(ctx context.Context) (start time.Time, timer pulse, err 
 }
 
 // first reads all sources as the first period begins. What it reads late is missing in that period: it begins again
-// then, unless the machine is too busy all the time.
+// then. On a machine that is too busy all the time the reading counts as late.
 func (r Recorder) first(ctx context.Context) (start time.Time, timer pulse, tracks []track, err error) {
 	for range beginnings {
 		if start, timer, err = r.begin(ctx); err != nil {
@@ -132,6 +132,9 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	start, timer, tracks, err := r.first(ctx)
 	if err != nil {
 		return t, err
+	}
+	if r.Now().Sub(start) > r.Period/lateAfter {
+		t.Late++
 	}
 	t.Aligned = !r.Edge.IsZero()
 	t.Started = start.Round(0).UTC()

@@ -214,7 +214,10 @@ func TestRecorder(t *testing.T) {
 
 // TestRecorderBeginsInTime: a machine that is too busy for the first readings does not make the first period seem idle.
 func TestRecorderBeginsInTime(t *testing.T) {
-	for busy, want := range map[int]float64{0: 0.25, 3: 0.25, 100: 0.125} {
+	for busy, want := range map[int]struct {
+		used float64
+		late int
+	}{0: {0.25, 0}, 3: {0.25, 0}, 100: {0.125, 1}} {
 		w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: func(int) time.Duration { return 0 }}
 		r := w.recorder(1)
 		read := r.Sources[0].Read
@@ -228,13 +231,13 @@ func TestRecorderBeginsInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if used := got.Series[0].Used; math.Abs(used[0]-want) > 0.001 || math.Abs(used[1]-0.25) > 0.001 {
-			t.Errorf("%d readings late: %v", busy, used)
+		if used := got.Series[0].Used; math.Abs(used[0]-want.used) > 0.001 ||
+			math.Abs(used[1]-0.25) > 0.001 || got.Late != want.late {
+			t.Errorf("busy for %d readings: %v, %d late", busy, used, got.Late)
 		}
 	}
 }
 
-// TestRecorderStops: what was recorded by then is kept, all series equally long.
 // TestRecorderAligned: the first period begins with one of the container's own.
 func TestRecorderAligned(t *testing.T) {
 	for _, early := range []time.Duration{-730 * ms, 30 * ms} {
@@ -258,6 +261,7 @@ func TestRecorderAligned(t *testing.T) {
 	}
 }
 
+// TestRecorderStops: what was recorded by then is kept, all series equally long.
 func TestRecorderStops(t *testing.T) {
 	w := &world{late: never, stop: 31}
 	got, err := w.recorder(1, 2).Run(context.Background(), 100)
