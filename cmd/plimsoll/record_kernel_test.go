@@ -97,8 +97,8 @@ func TestKernelRecordUncounted(t *testing.T) {
 	if err := g.Tree().SetWeight(path, 1<<18); err != nil { // so that the loops have their CPU beside any load
 		t.Fatal(err)
 	}
-	// Two loops that take turns: the kernel of CI's sandbox shows no switch away from some of its own threads, and who
-	// runs then is known from the next switch on.
+	// Two loops that take turns: where a switch has no event (internal/probe/runq), who runs is known from the next one
+	// on.
 	loops := g.Spin(2)
 	cgrouptest.Pin(t, 0, loops...)
 	for _, p := range loops {

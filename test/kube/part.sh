@@ -67,6 +67,7 @@ start() {
   await 60 up_or_gone && ! gone $pid || { echo "part.sh: $1 is not ready; the end of its log:" >&2; tail -20 "$dir/log/$1" >&2; exit 1; }
 }
 
+# up_or_gone: what start waits for; one that has ended will not answer.
 up_or_gone() { gone "$pid" || "${ready[@]}"; }
 
 stop() {
@@ -81,8 +82,9 @@ stop() {
   fi
   rm -f "$dir/pid/$1"
 }
-# A process has no program any more while its threads still hold its sockets: 18 ms long beside busy loops. The next
-# kubelet would end, for its port is in use.
+
+# gone PID: all its threads have ended. A process has no program any more while they still hold its sockets: 18 ms long beside
+# busy loops. The next kubelet would end, for its port is in use.
 gone() { ! grep -qs '^State:.[^XZ]' /proc/"$1"/task/*/status; }
 
 case $1 in

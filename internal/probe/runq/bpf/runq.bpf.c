@@ -417,7 +417,7 @@ noinline int piece(u32 row, u32 cpu, u32 n)
 }
 
 // forced is for how much of a CPU's present turn the group had its share on other CPUs. It is measured and not asked at
-// the turn's end: that is a tick, at which the other CPUs change turns too.
+// the turn's end: that is a tick, at which the other CPUs change turns too. A sum that is far off misjudges one turn.
 static inline u64 forced(struct cpu *c, u64 now)
 {
 	u64 length = now - c->begun, over;
