@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -71,29 +70,32 @@ func TestWaitingIsQuiet(t *testing.T) {
 	}
 }
 
-// switches is the median of those in a wait that comes after work of two goroutines. Beside other load the monitor goes
-// on checking in some of our waits, and hardly checks in some of the ordinary calls.
+// switches is the median of those in a wait that begins while the monitor is awake, as it is in a process at work: a P
+// has just been taken from a system call. Beside other load the monitor goes on checking in some of our waits, and
+// hardly checks in some of the ordinary calls.
 func switches(t *testing.T, times int, wait func()) int64 {
 	t.Helper()
-	work := func() {
-		for range 10 {
-			if _, err := os.ReadFile("/proc/stat"); err != nil {
-				t.Error(err)
-			}
+	busy := func(span time.Duration) {
+		for until := time.Now().Add(span); time.Now().Before(until); {
 		}
 	}
 	var list []int64
 	for range times {
+		done := make(chan struct{}, 2)
+		for range cap(done) { // one has the other P, and one waits for this one
+			go func() {
+				busy(time.Millisecond)
+				done <- struct{}{}
+			}()
+		}
+		busy(500 * time.Microsecond)
+		unix.Poll(nil, 2)
 		before := voluntary(t)
 		wait()
 		list = append(list, voluntary(t)-before)
-		work()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			work()
-		}()
-		<-done
+		for range cap(done) {
+			<-done
+		}
 	}
 	slices.Sort(list)
 	return list[times/2]
