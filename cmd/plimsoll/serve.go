@@ -137,6 +137,9 @@ func (f *serveFlags) serve(ctx context.Context, stdin io.Reader, stdout io.Write
 		return err
 	}
 	if f.child {
+		if err := ordinary(); err != nil {
+			return err
+		}
 		fmt.Fprintln(stdout, strings.Join(site.Addrs(), " "))
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)

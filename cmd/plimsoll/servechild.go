@@ -102,6 +102,32 @@ func (c *child) start() (address string, err error) {
 	return "", explainChild(c.said.String(), err)
 }
 
+// ordinary gives up the real-time priority that all threads of the agent may have had when it started this process
+// (internal/probe, lend.go).
+func ordinary() error {
+	for again := true; again; { // a thread that is made meanwhile has it too
+		again = false
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			has, err := unix.SchedGetAttr(id, 0)
+			if err != nil || has.Policy != unix.SCHED_FIFO {
+				continue // it has ended, or is ordinary
+			}
+			nice, _ := unix.Getpriority(unix.PRIO_PROCESS, id)
+			attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(20 - nice)}
+			if err := unix.SchedSetAttr(id, &attr, 0); err != nil && err != unix.ESRCH {
+				return fmt.Errorf("give up real-time priority: %w", err)
+			}
+			again = true
+		}
+	}
+	return nil
+}
+
 // explainChild makes an error of what the process wrote before it ended.
 func explainChild(said string, err error) error {
 	var what, hint string

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"syscall"
 	"time"
 	"unsafe"
@@ -30,15 +31,18 @@ func entersyscallblock()
 //go:linkname exitsyscall runtime.exitsyscall
 func exitsyscall()
 
-// blockingPoll is ppoll(2) with all signals let through. Between the two calls no stack may grow, and nothing may be
-// instrumented. The pointers must be to the heap.
+// blockingPoll is ppoll(2) with all signals let through, and then lends. Between the two calls no stack may grow, and
+// nothing may be instrumented. The pointers must be to the heap.
 //
 //go:nosplit
 //go:norace
-func blockingPoll(fds *unix.PollFd, n int, timeout *unix.Timespec) syscall.Errno {
+func blockingPoll(fds *unix.PollFd, n int, timeout *unix.Timespec, l *lender) syscall.Errno {
 	entersyscallblock()
 	_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(fds)), uintptr(n),
 		uintptr(unsafe.Pointer(timeout)), 0, 0, 0)
+	if l != nil {
+		l.raise()
+	}
 	exitsyscall()
 	return errno
 }
@@ -47,6 +51,7 @@ func blockingPoll(fds *unix.PollFd, n int, timeout *unix.Timespec) syscall.Errno
 type blocker struct {
 	fds  [2]unix.PollFd // the file, and what wakes
 	left unix.Timespec
+	lend *lender // nil: the thread that waits has no priority to lend
 }
 
 func newBlocker(file int) (*blocker, error) {
@@ -65,10 +70,18 @@ func (b *blocker) wait(until time.Time) error {
 		b.left = unix.NsecToTimespec(int64(max(0, time.Until(until))))
 		timeout = &b.left
 	}
-	if errno := blockingPoll(&b.fds[0], len(b.fds), timeout); errno != 0 && errno != unix.EINTR {
+	b.back()
+	if errno := blockingPoll(&b.fds[0], len(b.fds), timeout, b.lend); errno != 0 && errno != unix.EINTR {
 		return errno
 	}
 	return nil
+}
+
+// back ends what the last wait has lent.
+func (b *blocker) back() {
+	if b.lend != nil {
+		b.lend.back()
+	}
 }
 
 // wake ends a wait, and all later ones.
@@ -77,4 +90,10 @@ func (b *blocker) wake() error {
 	return err
 }
 
-func (b *blocker) close() error { return unix.Close(int(b.fds[1].Fd)) }
+func (b *blocker) close() error {
+	err := unix.Close(int(b.fds[1].Fd))
+	if b.back(); b.lend != nil {
+		err, b.lend = errors.Join(err, unix.Close(b.lend.tasks)), nil
+	}
+	return err
+}

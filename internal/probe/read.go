@@ -24,6 +24,9 @@ func (p *Probe) Read(until time.Time) ([]Event, error) {
 	return list, err
 }
 
+// realtimePriority is low: before all ordinary threads and what is lent to them, and after whatever else is real time.
+const realtimePriority, lentPriority = 2, 1
+
 // prioritize gives the thread of the first Read the highest priority that is allowed. A refill that waits for the very
 // CPUs that are short of time comes too late.
 func (p *Probe) prioritize() {
@@ -34,11 +37,13 @@ func (p *Probe) prioritize() {
 	if p.realtime {
 		runtime.LockOSThread()
 		// Threads that are started from this one are ordinary again.
-		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtimePriority,
+			Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 		err := unix.SchedSetAttr(0, &attr, 0)
 		switch {
 		case err == nil:
 			got.got = "fifo"
+			p.ring.blocker.lend = newLender()
 		case unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20) == nil:
 			got.got = "nice -20"
 		}

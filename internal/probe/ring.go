@@ -43,9 +43,14 @@ func OpenRing(events *ebpf.Map) (*Ring, error) {
 
 // Read waits for events and returns all that are there, in order: none at an instant, if that is not zero; io.EOF after
 // Close. The slice is used again by the next Read or Poll.
-func (r *Ring) Read(until time.Time) ([]Event, error) {
+func (r *Ring) Read(until time.Time) (list []Event, err error) {
 	r.reading.Lock()
 	defer r.reading.Unlock()
+	defer func() {
+		if err != nil {
+			r.blocker.back() // there may be no next wait
+		}
+	}()
 	for {
 		if r.closed.Load() {
 			return nil, io.EOF
