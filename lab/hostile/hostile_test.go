@@ -42,6 +42,9 @@ func TestThrottlesOf(t *testing.T) {
 			[]throttle{{latency: 3 * ms}}},
 		"by the first write": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)},
 			[]write{{1, 1099 * ms}, {1, 1101 * ms}, {1, 1102 * ms}}, []throttle{{latency: ms}}},
+		"before the writer is back": {
+			[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1101*ms)}, []write{{1, 1103 * ms}},
+			[]throttle{{latency: ms}}},
 		"not by another's": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{2, 1101 * ms}},
 			[]throttle{{50 * ms, true}}},
 		"not by one in the next": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1150*ms)},

@@ -24,7 +24,7 @@ type write struct {
 
 // throttle is one that an agent may end.
 type throttle struct {
-	latency time.Duration // from its begin to the write, or to its period's end
+	latency time.Duration // from its begin to its end or a write, whichever came first, or to its period's end
 	missed  bool
 }
 
@@ -55,7 +55,11 @@ func throttlesOf(events []probe.Event, writes []write, most, from, to time.Durat
 		end, ended := ends[one{e.Group, e.Since}]
 		switch {
 		case place < len(of[e.Group]) && of[e.Group][place] < expires:
-			list = append(list, throttle{latency: of[e.Group][place] - e.At})
+			over := of[e.Group][place]
+			if ended {
+				over = min(over, end)
+			}
+			list = append(list, throttle{latency: over - e.At})
 		case !ended || end >= expires-punctual:
 			list = append(list, throttle{latency: expires - e.At, missed: true})
 		} // else it has ended by itself: CPUs give unused slices back

@@ -2,25 +2,25 @@
 // them is hostile: readers that never rest, a D-Bus that hangs, an API server that dies, tenants that ask for too much,
 // disks that are full or slow, a log that nobody reads. It runs the real binary.
 //
-// Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time every two seconds:
-// an eighth of their limit on average, so that each refill is one that the group has saved up. The writes of all of
-// them take half of the time that writes may take (internal/tenant) where four thousand groups make a write slow.
-// Beside them stand many idle pods. All groups together have the weight that a kubelet gives to all pods of a full
-// node, 1,024 for each CPU, and the agent is an ordinary process beside them. A condition starts an agent of its own
-// and measures it twice, first in quiet, then while the condition is hostile. So both windows have the same
-// configuration, and only the hostility differs.
+// Approach: victims are groups with a quota of 5 ms in 100 ms, each with a job of 12 ms of CPU time every four seconds:
+// a sixteenth of their limit on average, so that each refill is one that the group has saved up. Writes may take a
+// fiftieth of the time (internal/tenant), and each takes long where there are four thousand groups. A job that other
+// load drives from CPU to CPU needs up to ten. With a job every two seconds victims used up their share: throttles were
+// refused that nothing here tells from late ones. Beside them stand many idle pods. All groups together have the weight
+// that a kubelet gives to all pods of a full node, 1,024 for each CPU, and the agent is an ordinary process beside
+// them. A condition starts an agent of its own and measures it twice, first in quiet, then while the condition is
+// hostile. So both windows have the same configuration, and only the hostility differs.
 //
-// Latency is the time from the begin of a victim's throttle, as a probe of the lab reports it, to the write that ends
-// it, as inotify reports it to a thread of real-time priority: the agent's word is not needed. A throttle at the cap
-// may not be ended and does not count (lab/reaction). One that the agent could have ended and that lasted to its
-// period's end is missed; its latency is its length.
+// Latency is the time from the begin of a victim's throttle until it ends, as a probe of the lab reports both, or until
+// a write that ends it, as inotify reports it to a thread of real-time priority, whichever is first: the agent's word
+// is not needed. A throttle at the cap may not be ended and does not count (lab/reaction). One that the agent could
+// have ended and that lasted to its period's end is missed; its latency is its length.
 //
 // Mounts are made in a mount namespace of this process, so that they end with it.
 //
-// Known limits: two programs of the same kind run in the kernel, the agent's and the lab's. inotify tells of a write
-// when the writer is back from the kernel's function, some 20 µs late. A p99 of a window is that of some three hundred
-// throttles: the three worst decide, and on a virtual machine they may be those that waited for the hypervisor. So each
-// window has the part of the CPUs' time that it took.
+// Known limits: two programs of the same kind run in the kernel, the agent's and the lab's. A p99 of a window is that
+// of some three hundred throttles, and of some forty in condition tenants: the worst decide, and on a virtual machine
+// they may be those that waited for the hypervisor. So each window has the part of the CPUs' time that it took.
 package main
 
 import (
@@ -52,8 +52,8 @@ type settings struct {
 func usual() *settings {
 	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, Victims: 20, Pods: 1000, Asking: 200,
 		Throttling: 1000,
-		span:       15 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota,
-			Every: 2 * time.Second}}
+		span:       30 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota,
+			Every: 4 * time.Second}}
 }
 
 func main() { frame.Main("hostile", usual()) }

@@ -53,7 +53,7 @@ func (w *watch) run() {
 	defer close(w.done)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 2, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 3, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 		w.fail(fmt.Errorf("real-time priority: %w", err))
 		return
