@@ -162,15 +162,21 @@ func TestAheadIsPunctual(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := open(t, Options{Ahead: true, Rate: 1e6})
-	g := cgrouptest.New(t)
-	g.Prevail()
-	limit(t, g, 60*ms, 100*ms)
-	watch(t, p, g)
 	h := subscribeTo(t, p, 0, nil)
-	for i, spinner := range g.Spin(2) {
-		cgrouptest.Pin(t, i, spinner)
+	// How many throttles begin a tick later depends on where in a tick the runtime is used up, and that is the same in
+	// all periods of a group: they last whole ticks.
+	for range 6 {
+		t.Run("", func(t *testing.T) {
+			g := cgrouptest.New(t)
+			g.Prevail()
+			limit(t, g, 60*ms, 100*ms)
+			watch(t, p, g)
+			for i, spinner := range g.Spin(2) {
+				cgrouptest.Pin(t, i, spinner)
+			}
+			within(t, 60*time.Second, "many throttles", func() bool { return totals(t, p, g).Begins >= 10 })
+		})
 	}
-	within(t, 60*time.Second, "many throttles", func() bool { return totals(t, p, g).Begins >= 60 })
 	var off []time.Duration // how much later than predicted
 	words := h.kind(Dry, 0)
 	for _, e := range h.kind(Begin, 0) {
