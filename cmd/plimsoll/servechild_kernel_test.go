@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,15 +30,9 @@ func TestServeIsOrdinary(t *testing.T) {
 		filepath.Join(t.TempDir(), "socket"))
 	serve.Stderr = os.Stderr
 	serve.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := serve.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := serve.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := serve.Start(); err != nil {
+	in, err1 := serve.StdinPipe()
+	out, err2 := serve.StdoutPipe()
+	if err := errors.Join(err1, err2, serve.Start()); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = in.Close(); _ = serve.Wait() }()

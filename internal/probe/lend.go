@@ -25,8 +25,9 @@ import (
 //
 // Known limits: what else the process does runs at that priority too while an answer is due: a good part of the time
 // where throttles are answered a thousand times a second. A lock of the kernel's that another program holds is waited
-// for. To lend takes 2 us a thread, before the answer. A process that is started meanwhile has the priority too, and
-// has to give it up itself.
+// for. To lend takes 2 us a thread, before the answer; so nothing is lent to a process of very many threads, as Go may
+// make on a machine of very many CPUs. A process that is started meanwhile has the priority too, and has to give it up
+// itself.
 
 // lender is used by the thread that answers alone.
 type lender struct {
@@ -43,7 +44,7 @@ type lender struct {
 }
 
 const (
-	// lentMost is how many threads there may be: an agent has 15 to 30. Where there are more, nothing is lent.
+	// lentMost is how many threads there may be. On two CPUs an agent has 15 to 30.
 	lentMost = 64
 	// listEvery is how old the list of threads may be in seconds. The number of a thread in an older one may be another
 	// program's by now.
@@ -52,14 +53,24 @@ const (
 	coarse = unix.CLOCK_MONOTONIC_COARSE
 )
 
-// newLender is nil without proc.
+// newLender is nil where nothing can be lent: without proc, and where somebody has given the process a real-time
+// priority, which list would take for a lent one.
 func newLender() *lender {
+	own, err := unix.SchedGetAttr(os.Getpid(), 0)
+	if err != nil || !ordinary(own) {
+		return nil
+	}
 	tasks, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
 	return &lender{process: int32(os.Getpid()), tasks: tasks,
 		lends: unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: lentPriority}}
+}
+
+// ordinary says whether a thread is one of the fair class.
+func ordinary(a *unix.SchedAttr) bool {
+	return a.Policy == unix.SCHED_NORMAL || a.Policy == unix.SCHED_BATCH || a.Policy == unix.SCHED_IDLE
 }
 
 // raise lends. It is called where there is no P: no stack may grow, and nothing may be instrumented.
@@ -114,7 +125,7 @@ func (l *lender) list() {
 	entries, _ := os.ReadDir("/proc/self/task")
 	for _, entry := range entries {
 		thread, err := strconv.Atoi(entry.Name())
-		if err != nil || n == lentMost {
+		if err != nil {
 			continue
 		}
 		own, err := unix.SchedGetAttr(thread, 0)
@@ -126,13 +137,17 @@ func (l *lender) list() {
 			own.Policy, own.Priority = unix.SCHED_NORMAL, 0
 			_ = unix.SchedSetAttr(thread, own, 0)
 		}
-		if own.Policy == unix.SCHED_NORMAL || own.Policy == unix.SCHED_BATCH || own.Policy == unix.SCHED_IDLE {
+		if ordinary(own) && n < lentMost {
 			l.threads[n], l.own[n] = int32(thread), *own
 			n++
 		}
 	}
-	if len(entries) > lentMost || uint64(len(entries))+2 != l.links {
-		n, l.links = 0, 0 // not all are known
+	known := uint64(len(entries))+2 == l.links
+	if !known {
+		l.links = 0 // so that the next wait lists them again
+	}
+	if !known || len(entries) > lentMost {
+		n = 0
 	}
 	for ; n < lentMost; n++ {
 		l.threads[n] = 0

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -141,6 +142,34 @@ func TestAllThreadsOrNone(t *testing.T) {
 	l.back()
 	if has, err := unix.SchedGetAttr(made, 0); err != nil || has.Policy != unix.SCHED_NORMAL {
 		t.Errorf("a thread that was made meanwhile has %+v, %v", has, err)
+	}
+}
+
+// TestManyThreads: nothing is lent to very many threads, and they are not listed at each wait.
+func TestManyThreads(t *testing.T) {
+	l := newLender()
+	defer unix.Close(l.tasks)
+	for range lentMost + 1 {
+		stands(t, unix.SchedAttr{})
+	}
+	for again := true; again; again = l.links == 0 { // a thread was made or ended meanwhile
+		l.back()
+	}
+	if l.threads[0] != 0 {
+		t.Errorf("%d threads would have the priority", lentMost+1)
+	}
+}
+
+// TestNothingIsLentInARealTimeProcess: the priority of its threads is somebody else's.
+func TestNothingIsLentInARealTimeProcess(t *testing.T) {
+	process := os.Getpid()
+	if err := unix.SchedSetAttr(process, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
+		Priority: lentPriority}, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.SchedSetAttr(process, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0)
+	if l := newLender(); l != nil {
+		t.Error("it lends, and would take the priority away")
 	}
 }
 
