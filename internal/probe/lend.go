@@ -54,10 +54,9 @@ const (
 )
 
 // newLender is nil where nothing can be lent: without proc, and where somebody has given the process a real-time
-// priority, which list would take for a lent one.
-func newLender() *lender {
-	own, err := unix.SchedGetAttr(os.Getpid(), 0)
-	if err != nil || !ordinary(own) {
+// priority, which list would take for a lent one. Then the thread that answers had it too, before its own.
+func newLender(had *unix.SchedAttr) *lender {
+	if had == nil || !ordinary(had) {
 		return nil
 	}
 	tasks, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

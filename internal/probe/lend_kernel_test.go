@@ -33,7 +33,7 @@ func TestPriorityIsLentToAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.lend = newLender()
+	b.lend = newLender(&unix.SchedAttr{})
 	waits := func(span time.Duration) {
 		if err := b.wait(time.Now().Add(span)); err != nil {
 			t.Error(err)
@@ -88,7 +88,7 @@ func TestNothingIsLentToStrangers(t *testing.T) {
 	}
 	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
 	ours := stands(t, unix.SchedAttr{})
-	l := newLender()
+	l := newLender(&unix.SchedAttr{})
 	l.threads[0], l.threads[1] = int32(stranger.Process.Pid), int32(ours)
 	l.own[0], l.own[1] = unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, unix.SchedAttr{Size: unix.SizeofSchedAttr}
 	l.listed.Sec = 1
@@ -124,7 +124,7 @@ func TestNothingIsLentToStrangers(t *testing.T) {
 // was lent gives it back.
 func TestAllThreadsOrNone(t *testing.T) {
 	known := stands(t, unix.SchedAttr{})
-	l := newLender()
+	l := newLender(&unix.SchedAttr{})
 	defer unix.Close(l.tasks)
 	l.back()
 	for known := true; known; { // Go may have a thread to spare
@@ -147,7 +147,7 @@ func TestAllThreadsOrNone(t *testing.T) {
 
 // TestManyThreads: nothing is lent to very many threads, and they are not listed at each wait.
 func TestManyThreads(t *testing.T) {
-	l := newLender()
+	l := newLender(&unix.SchedAttr{})
 	defer unix.Close(l.tasks)
 	for range lentMost + 1 {
 		stands(t, unix.SchedAttr{})
@@ -160,16 +160,44 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
-// TestNothingIsLentInARealTimeProcess: the priority of its threads is somebody else's.
+// TestNothingIsLentInARealTimeProcess: the priority of its threads is somebody else's. One thread that has it says
+// nothing: Go never ends the first thread of a process, be it that of a reader which is gone.
 func TestNothingIsLentInARealTimeProcess(t *testing.T) {
-	process := os.Getpid()
-	if err := unix.SchedSetAttr(process, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
-		Priority: lentPriority}, 0); err != nil {
+	fifo := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}
+	first := os.Getpid()
+	was, err := unix.SchedGetAttr(first, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.SchedSetAttr(process, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0)
-	if l := newLender(); l != nil {
-		t.Error("it lends, and would take the priority away")
+	defer unix.SchedSetAttr(first, was, 0)
+	if err := unix.SchedSetAttr(first, fifo, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		had   *unix.SchedAttr
+		lends bool
+	}{{&unix.SchedAttr{Size: unix.SizeofSchedAttr}, true}, {fifo, false}} {
+		b, err := newBlocker(-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and ends with its thread
+			err := unix.SchedSetAttr(0, c.had, 0)
+			p := &Probe{realtime: true, ring: &Ring{blocker: b}}
+			p.prioritize()
+			done <- err
+		}()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if (b.lend != nil) != c.lends {
+			t.Errorf("a reader that had %+v: lends %v, want %v", c.had, b.lend != nil, c.lends)
+		}
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

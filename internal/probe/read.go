@@ -36,6 +36,7 @@ func (p *Probe) prioritize() {
 	got := priority{got: "plain"}
 	if p.realtime {
 		runtime.LockOSThread()
+		had, _ := unix.SchedGetAttr(0, 0)
 		// Threads that are started from this one are ordinary again.
 		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtimePriority,
 			Flags: unix.SCHED_FLAG_RESET_ON_FORK}
@@ -43,7 +44,7 @@ func (p *Probe) prioritize() {
 		switch {
 		case err == nil:
 			got.got = "fifo"
-			p.ring.blocker.lend = newLender()
+			p.ring.blocker.lend = newLender(had)
 		case unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20) == nil:
 			got.got = "nice -20"
 		}
