@@ -1,12 +1,17 @@
 package cgrouptest
 
 import (
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
+	"testing"
+	"time"
 
 	"plimsoll/internal/cgroup"
 )
@@ -49,11 +54,28 @@ func (g *Group) start(script string, user *syscall.Credential) *Process {
 	}
 	p := &Process{cmd: cmd}
 	g.t.Cleanup(p.Stop)
+	p.sleeps(g.t)
 	g.Move(p.PID())
 	if _, err := io.WriteString(stdin, "go\n"); err != nil {
 		g.t.Fatal(err)
 	}
 	return p
+}
+
+// sleeps waits until the shell waits for its input. Were it moved while it still waits for a CPU, nothing would be seen
+// of it in the new group until it has one.
+func (p *Process) sleeps(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond / 2) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+		_, state, _ := strings.Cut(string(stat), ") ")
+		switch {
+		case err == nil && strings.HasPrefix(state, "S"):
+			return
+		case err != nil || time.Now().After(end):
+			t.Fatalf("the shell does not wait for its input: %q, %v", stat, err)
+		}
+	}
 }
 
 // Spin burns CPU in as many processes.

@@ -45,9 +45,9 @@
 // group that lost its cell on a CPU to another one, how long it ran beside others in the turn after that is not
 // exact, by the length of a turn at most.
 //
-// A running thread that is moved to another group counts for the old one until its next switch. Of more than two
-// threads of a core the first sibling is used. What interrupts and a hypervisor take of the turn that a CPU is
-// in at the start is not separate. Machines with more than 1,024 CPUs are refused.
+// A thread that is moved to another group while it runs or waits counts for the old one until its next switch. Of more
+// than two threads of a core the first sibling is used. What interrupts and a hypervisor take of the turn that a CPU
+// is in at the start is not separate. Machines with more than 1,024 CPUs are refused.
 package runq
 
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-Wall -Werror -mcpu=v3" -go-package runq kernel bpf/runq.bpf.c
