@@ -1,10 +1,14 @@
 package probe
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
 )
 
 // A group that its limit throttles uses nothing above it, although a CPU runs on until a tick shows that its slice is
@@ -51,5 +55,63 @@ func TestAboveTheLimit(t *testing.T) {
 	t.Logf("%v above the limit, %v in the mean", above, want)
 	if want < 10*quota || above < want*3/4 || above > want*5/4 && !emulated() {
 		t.Errorf("%v above the limit, used %v more than it in %v", above, want, got.PeriodEnd-before.PeriodEnd)
+	}
+}
+
+// What a group used while it had no quota is in no period, also where it was idle when its quota was removed and when
+// it came back, so that no timer shows either; and the first use after an idle time is.
+func TestUseWithoutAQuota(t *testing.T) {
+	const quota, period = 5 * ms, 10 * ms
+	most := time.Duration(runtime.NumCPU()) * period
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	g.Prevail()
+	limit(t, g, quota, period)
+	watch(t, p, g)
+	spinner := g.Spin(1)[0]
+	signal := func(s unix.Signal) {
+		if err := unix.Kill(spinner.PID(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	periods := func() (n int64) {
+		for _, some := range totals(t, p, g).Uses {
+			n += some
+		}
+		return n
+	}
+	idle := func() {
+		signal(unix.SIGSTOP)
+		still, since := kernelCounters(t, g).Periods, time.Now()
+		within(t, 20*time.Second, "the group's timer stops", func() bool {
+			if now := kernelCounters(t, g).Periods; now != still {
+				still, since = now, time.Now()
+			}
+			return time.Since(since) > 10*period
+		})
+	}
+	within(t, 20*time.Second, "periods end", func() bool { return periods() > 5 })
+	idle()
+	before, many := totals(t, p, g), periods()
+	g.Limit(cpu.Unlimited)
+	signal(unix.SIGCONT)
+	from := usage(t, g)
+	within(t, 20*time.Second, "it runs without a limit", func() bool { return usage(t, g) > from+3*most })
+	idle()
+	g.Limit(quota)
+	signal(unix.SIGCONT)
+	within(t, 20*time.Second, "periods end", func() bool { return periods() > many+5 })
+	after := totals(t, p, g)
+	if after.Peak > most || after.Above > before.Above+most {
+		t.Errorf("%v in a period, %v above the limit, of which the machine has %v in a period", after.Peak,
+			after.Above-before.Above, most)
+	}
+	idle()
+	before, many = totals(t, p, g), periods()
+	signal(unix.SIGCONT)
+	within(t, 20*time.Second, "periods end", func() bool { return totals(t, p, g).PeriodEnd > before.PeriodEnd })
+	signal(unix.SIGSTOP)
+	if periods() == many {
+		t.Errorf("%v was used after an idle time, and no period has it", totals(t, p, g).Sum-before.Sum)
 	}
 }

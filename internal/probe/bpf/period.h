@@ -87,7 +87,8 @@ static inline u64 over_since(struct group *g, struct task_group *tg, u64 late, u
 
 // whole says whether all use since the last expiry was in the period that ends. The timer stops while the group is
 // idle, and while it has no quota. The expiry after the quota was removed shows that, but there is none when the group
-// was idle at that time. Then a use above the machine's CPUs in the periods shows it.
+// was idle at that time. What it used then is in no period already (mark), but on CPUs of a large machine that no walk
+// has reached since. A use above the machine's CPUs in the periods shows that.
 static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 {
 	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);
