@@ -16,8 +16,8 @@ import (
 
 // openReceipts has an agent go on with the experiments of the agent before. The caller has the lock, so that no other
 // agent writes them any more, and the agent has taken no turn yet.
-func (g *globals) openReceipts(m *node.Node, a *agent.Agent, log *slog.Logger) *disk.File {
-	return disk.Open(g.StateDir, m.Journal.Boot(), a, log)
+func (g *globals) openReceipts(n *node.Node, a *agent.Agent, log *slog.Logger) *disk.File {
+	return disk.Open(g.StateDir, n.Journal.Boot(), a, log)
 }
 
 func receiptsCommand(g *globals) *cobra.Command {

@@ -142,17 +142,17 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 	if err := errors.Join(f.flight.check(), f.resolveRead(g)); err != nil {
 		return err
 	}
-	m, err := g.Find()
+	n, err := g.Find()
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	found, err := cgroupfs.OfHost(m.Tree, g.CgroupRoot, file, log)
+	defer n.Close()
+	found, err := cgroupfs.OfHost(n.Tree, g.CgroupRoot, file, log)
 	if err != nil {
 		return err
 	}
 	log, lines := agentLog(log, to, found)
-	k, err := f.kube.open(m.Tree, found, file, log)
+	k, err := f.kube.open(n.Tree, found, file, log)
 	if err != nil {
 		return err
 	}
@@ -161,46 +161,46 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 	c.Start("discovery", found.Run)
 	c.Start("kubernetes", k.Run)
 	c.Start("log", lines.serve)
-	passed, err := f.takeOver(c.Agent, g, m, k, log)
+	passed, err := f.takeOver(c.Agent, g, n, k, log)
 	if err == nil {
-		err = m.OpenJournal()
+		err = n.OpenJournal()
 	}
 	if err != nil {
 		return c.End(notCanceled(err))
 	}
-	left := m.PutBackLeft(passed, log)
+	left := n.PutBackLeft(passed, log)
 	named := &selection{Scanner: found}
 	named.take(file, log)
 	begun := false
 	defer func() {
 		if !begun { // no other process would
-			m.PutBackLeft(false, log)
+			n.PutBackLeft(false, log)
 		}
 	}()
 	throttles := f.subscribe(log)
-	a, err := newAgent(g, m.Dir, m.Tree, k.Over(found), file, throttles, log)
+	a, err := newAgent(g, n.Dir, n.Tree, k.Over(found), file, throttles, log)
 	if err != nil {
 		return c.End(err)
 	}
 	recorded := periodsOf(throttles, k.Over(found))
 	recorded.Watch = f.watchAll(a)
-	giveWriter(a, m, recorded, log)
-	if err := m.Inherit(c.Agent, a, passed, left, log); err != nil {
+	giveWriter(a, n, recorded, log)
+	if err := n.Inherit(c.Agent, a, passed, left, log); err != nil {
 		return c.End(err)
 	}
 	heart := g.heart(log)
 	defer heart.Close()
 	a.Beat = heart.Beat
 	k.Serve(a)
-	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.Tree, k.Over(found), throttles, log)
-	r := reporter{a, k, resizes, features.Sight(m.Tree, log), named, measured,
+	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(n.Tree, k.Over(found), throttles, log)
+	r := reporter{a, k, resizes, features.Sight(n.Tree, log), named, measured,
 		time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
-		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(m, a, log), g.flags()}
-	address, err := f.listenFor(c, g, r, g.dryRun(a, m.Journal.Entries), recorded)
+		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(n, a, log), g.flags()}
+	address, err := f.listenFor(c, g, r, g.dryRun(a, n.Journal.Entries), recorded)
 	if err != nil {
 		return c.End(err)
 	}
-	log.Info("running", "version", version, "cgroup", m.Tree.Version().String(), "listen", address, "policy",
+	log.Info("running", "version", version, "cgroup", n.Tree.Version().String(), "listen", address, "policy",
 		file.Node().Policy)
 	f.startBeside(c, r, log)
 	begun = true
@@ -210,16 +210,16 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 }
 
 // giveWriter gives an agent the node's writer.
-func giveWriter(a *agent.Agent, m *node.Node, recorded *recorder.Periods, log *slog.Logger) {
-	for _, note := range m.Strangers() {
+func giveWriter(a *agent.Agent, n *node.Node, recorded *recorder.Periods, log *slog.Logger) {
+	for _, note := range n.Strangers() {
 		log.Warn(note)
 	}
-	m.Writer.Tasks, a.Writer, a.Successor = a.Tasks, noted{m.Writer, recorded}, m.Successor(log)
-	if err := m.WatchQuotas(); err != nil {
+	n.Writer.Tasks, a.Writer, a.Successor = a.Tasks, noted{n.Writer, recorded}, n.Successor(log)
+	if err := n.WatchQuotas(); err != nil {
 		log.Warn("owners' writes that a refill undoes are seen only where the limit is declared", "error", err)
 		return
 	}
-	a.Undone, a.Refillable = m.Writer.Undone, m.Writer.ExpectRefills
+	a.Undone, a.Refillable = n.Writer.Undone, n.Writer.ExpectRefills
 }
 
 // startBeside starts what works beside an agent that is about to take its first turn.
@@ -262,12 +262,12 @@ func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web
 }
 
 // takeOver takes the lock, with --stand-by when the agent that has it ends.
-func (f *runFlags) takeOver(ctx context.Context, g *globals, m *node.Node, k *cluster.Cluster,
+func (f *runFlags) takeOver(ctx context.Context, g *globals, n *node.Node, k *cluster.Cluster,
 	log *slog.Logger) (passed bool, err error) {
 	if !f.standBy {
-		return false, m.TakeLock()
+		return false, n.TakeLock()
 	}
-	return m.StandBy(ctx, f.read, k.Ready, log)
+	return n.StandBy(ctx, f.read, k.Ready, log)
 }
 
 // ready notifies the service manager that started the agent that it manages its containers (sd_notify(3)); without one
