@@ -14,7 +14,12 @@ import (
 )
 
 type kernelConnection struct {
-	_     structs.HostLayout
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	_     [4]byte
 	Group uint64
 	Tg    uint64
 	Now   struct {

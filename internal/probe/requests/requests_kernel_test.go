@@ -2,10 +2,12 @@ package requests
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
@@ -214,4 +216,42 @@ func TestVerifierOfRequests(t *testing.T) {
 	_, p := open(t)
 	verified, err := p.programs.Verified()
 	cgrouptest.FarFromLimit(t, verified, err)
+}
+
+// A client that asks again as soon as it has the answer, on another CPU: its next request arrives while the program at
+// the last send runs. No time is longer than the client's longest.
+func TestNextRequestArrivesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.addr = serveIn(t, w.group.Child("inner"), "echo")
+	file, err := w.connect().conn.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	fd, text := int(file.Fd()), []byte{'x'}
+	var asked, longest time.Duration
+	n := int64(0)
+	for begin := time.Now(); asked < 6*time.Second; n++ {
+		if _, err := unix.Write(fd, text); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < 1; { // it does not sleep
+			if got, _, err = unix.Recvfrom(fd, text, unix.MSG_DONTWAIT); err != nil && err != unix.EAGAIN {
+				t.Fatal(err)
+			}
+		}
+		took := time.Since(begin) - asked
+		asked, longest = asked+took, max(longest, took)
+	}
+	got := w.settled(Counts{}, n)
+	t.Logf("%d requests, the longest of %v", n, longest)
+	if got.Time > asked {
+		t.Errorf("%v in all, the client has %v", got.Time, asked)
+	}
+	for _, l := range []*Lengths{&got.Response, &got.FirstByte, &got.Upload, &got.Rest} {
+		if most := l.Quantile(1); most > longest*21/20 || l != &got.Rest && l.N() != got.Requests {
+			t.Errorf("%d with %v as the longest, the client has %d and %v", l.N(), most, n, longest)
+		}
+	}
 }

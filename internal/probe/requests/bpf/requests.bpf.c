@@ -32,8 +32,10 @@ struct request {
 	u8 split; // its throttled time is known
 };
 
-// connection is a server's. It is created zero, at a listening socket.
+// connection is a server's. It is created zero, at a listening socket. The client may read a response, and its next
+// request arrive on another CPU, before the program at the response's last send has run, and while it does.
 struct connection {
+	struct bpf_spin_lock lock;
 	u64 group; // whose threads answer on it; 0: not known yet
 	u64 tg;	   // address of the task_group of the thread that answered last
 	struct request now;
@@ -143,8 +145,9 @@ static inline void arrived(struct request *r)
 SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
-	u32 queued = sk->sk_receive_queue.qlen;
+	u32 queued = sk->sk_receive_queue.qlen, wrote;
 	struct connection *c;
+	u64 now, group, clock;
 
 	if (!queued || !tcp(sk))
 		return 0;
@@ -157,31 +160,24 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 	}
 	if (!c)
 		return 0;
+	now = bpf_ktime_get_ns();
+	wrote = READ((struct tcp_sock *)sk, write_seq);
+	group = c->group ? c->group : owner_of(sk);
+	clock = throttled(group, now);
+	bpf_spin_lock(&c->lock);
 	c->before = c->now;
-	c->now.at = bpf_ktime_get_ns();
+	c->now.at = now;
+	c->now.wrote = wrote;
+	c->now.clock = clock;
+	c->group = group;
 	if (c->phase != ARRIVING) {
 		c->phase = ARRIVING;
 		arrived(&c->now);
-	} else if (queued == 1 && c->now.at - c->now.first > TOGETHER && c->now.overlaps <= MOST_STRIKES) {
+	} else if (queued == 1 && now - c->now.first > TOGETHER && c->now.overlaps <= MOST_STRIKES) {
 		c->now.overlaps++;
 	}
-	if (!c->group)
-		c->group = owner_of(sk);
-	c->now.clock = throttled(c->group, c->now.at);
-	c->now.wrote = READ((struct tcp_sock *)sk, write_seq);
+	bpf_spin_unlock(&c->lock);
 	return 0;
-}
-
-// took is how long a response has taken up to now.
-static inline void took(struct request *r, u64 group, u64 now, u64 *time, u64 *rest)
-{
-	u64 waited = throttled(group, now);
-
-	if (waited == NO_CLOCK || r->clock == NO_CLOCK)
-		r->split = 0;
-	waited = waited > r->clock ? waited - r->clock : 0;
-	*time = now - r->at;
-	*rest = *time > waited ? *time - waited : 0;
 }
 
 // sender_group finds the watched group of the thread that sends.
@@ -215,103 +211,142 @@ static inline bool trusted(struct connection *c, struct request *r)
 	return !r->overlaps && !c->several;
 }
 
-// begin counts a response at its first send.
-static inline void begin(struct sock *sk, struct connection *c, struct request *r, u64 now)
-{
-	u64 group = sender_group(sk, c);
-	struct responses *a = bpf_map_lookup_elem(&watched, &group);
-	bool good = trusted(c, r);
+// send is one of a thread of a group, and what it says of a response: how long that has taken so far, and what had been
+// counted of it before.
+struct send {
+	u64 now, group;
+	u64 clock; // the group's throttled time
+	u32 from;  // the write_seq at which its data begins
+	bool split;
+	u64 time, rest, upload;
+	u64 counted_time, counted_rest;
+};
 
-	r->split = c->group == group;
-	c->group = group;
-	if (!a)
-		return;
-	if (!good) {
-		add(&a->doubtful, 1);
-		return;
-	}
-	took(r, group, now, &r->time, &r->rest);
+enum meaning { NOTHING, BEGINS, GOES_ON, DOUBTFUL, OVERTAKEN };
+
+// took notes how long a response has taken up to a send.
+static inline void took(struct request *r, struct send *s)
+{
+	u64 waited = s->clock > r->clock ? s->clock - r->clock : 0;
+
+	if (s->clock == NO_CLOCK || r->clock == NO_CLOCK)
+		r->split = 0;
+	s->counted_time = r->time;
+	s->counted_rest = r->rest;
+	r->time = s->now - r->at;
+	r->rest = r->time > waited ? r->time - waited : 0;
+	s->split = r->split;
+	s->time = r->time;
+	s->rest = r->rest;
+}
+
+// begin is a response's first send.
+static inline enum meaning begin(struct connection *c, struct request *r, struct send *s)
+{
+	r->split = c->group == s->group;
+	c->group = s->group;
+	if (!trusted(c, r))
+		return DOUBTFUL;
+	took(r, s);
+	s->upload = r->at - r->first;
 	r->counted = 1;
-	add(&a->requests, 1);
-	add(&a->time, r->time);
-	put(a->response, r->time);
-	put(a->first, r->time);
-	put(a->upload, r->at - r->first);
-	if (!r->split)
-		return;
-	add(&a->split, 1);
-	add(&a->throttled, r->time - r->rest);
-	put(a->rest, r->rest);
+	return BEGINS;
 }
 
-// go_on moves a response that has sent more.
-static inline void go_on(struct connection *c, struct request *r, u64 now)
+// go_on is a later one.
+static inline enum meaning go_on(struct connection *c, struct request *r, struct send *s)
 {
-	struct responses *a = bpf_map_lookup_elem(&watched, &c->group);
-	u64 time, rest;
-
-	if (!a)
-		return;
-	took(r, c->group, now, &time, &rest);
-	add(&a->time, time - r->time);
-	move(a->response, r->time, time);
-	if (r->split) {
-		add(&a->throttled, (time - rest) - (r->time - r->rest));
-		move(a->rest, r->rest, rest);
-	}
-	r->time = time;
-	r->rest = rest;
+	if (!r->counted || c->group != s->group)
+		return NOTHING;
+	took(r, s);
+	return GOES_ON;
 }
 
-// responds_to says whether a send from some write_seq on may answer a request: its data was queued after the request arrived.
-static inline bool responds_to(struct request *r, u32 begin, u64 now)
+// responds_to says whether a send may answer a request: its data was queued after the request arrived.
+static inline bool responds_to(struct request *r, struct send *s)
 {
-	return r->at && (s32)(begin - r->wrote) >= 0 && now >= r->at;
+	return r->at && (s32)(s->from - r->wrote) >= 0 && s->now >= r->at;
 }
 
-// late handles a send whose data the client had read, and followed with its next request, before this program ran: on
-// one machine that happens. The send belongs to the request before.
-static inline void late(struct sock *sk, struct connection *c, u32 from, u64 now)
+// late is a send whose data the client had read, and followed with its next request, before this program ran: on one
+// machine that happens. The send belongs to the request before.
+static inline enum meaning late(struct connection *c, struct send *s)
 {
-	if (!responds_to(&c->before, from, now)) {
-		struct responses *a = bpf_map_lookup_elem(&watched, &c->group);
-
-		if (a)
-			add(&a->overtaken, 1);
-	} else if (c->before.counted) {
-		go_on(c, &c->before, now);
-	} else {
-		begin(sk, c, &c->before, now);
-	}
 	arrived(&c->now);
+	if (!responds_to(&c->before, s))
+		return OVERTAKEN;
+	return c->before.counted ? go_on(c, &c->before, s) : begin(c, &c->before, s);
+}
+
+static inline enum meaning meaning_of(struct connection *c, struct send *s)
+{
+	if (c->phase == RESPONDED)
+		return s->now >= c->now.at ? go_on(c, &c->now, s) : OVERTAKEN;
+	if (!responds_to(&c->now, s))
+		return late(c, s);
+	c->phase = RESPONDED;
+	return begin(c, &c->now, s);
+}
+
+// count counts a response at its first send, and moves it at the next ones.
+static inline void count(struct responses *a, enum meaning m, struct send *s)
+{
+	switch (m) {
+	case DOUBTFUL:
+		add(&a->doubtful, 1);
+		break;
+	case OVERTAKEN:
+		add(&a->overtaken, 1);
+		break;
+	case BEGINS:
+		add(&a->requests, 1);
+		add(&a->time, s->time);
+		put(a->response, s->time);
+		put(a->first, s->time);
+		put(a->upload, s->upload);
+		if (!s->split)
+			break;
+		add(&a->split, 1);
+		add(&a->throttled, s->time - s->rest);
+		put(a->rest, s->rest);
+		break;
+	case GOES_ON:
+		add(&a->time, s->time - s->counted_time);
+		move(a->response, s->counted_time, s->time);
+		if (!s->split)
+			break;
+		add(&a->throttled, (s->time - s->rest) - (s->counted_time - s->counted_rest));
+		move(a->rest, s->counted_rest, s->rest);
+		break;
+	case NOTHING:
+		break;
+	}
 }
 
 SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
-	int sent = ctx[1];
+	struct send s = {};
+	struct responses *a;
 	struct connection *c;
-	u32 from;
-	u64 now;
+	int sent = ctx[1];
+	enum meaning m;
 
 	if (sent <= 0 || !tcp(sk))
 		return 0;
 	c = bpf_sk_storage_get(&connections, sk, NULL, 0);
 	if (!c || c->phase == IDLE)
 		return 0;
-	now = bpf_ktime_get_ns();
-	if (c->phase == RESPONDED) {
-		if (c->now.counted && now >= c->now.at)
-			go_on(c, &c->now, now);
-		return 0;
-	}
-	from = READ((struct tcp_sock *)sk, write_seq) - sent;
-	if (!responds_to(&c->now, from, now)) {
-		late(sk, c, from, now);
-		return 0;
-	}
-	c->phase = RESPONDED;
-	begin(sk, c, &c->now, now);
+	s.now = bpf_ktime_get_ns();
+	s.from = READ((struct tcp_sock *)sk, write_seq) - sent;
+	s.group = sender_group(sk, c);
+	s.clock = throttled(s.group, s.now);
+	bpf_spin_lock(&c->lock);
+	m = meaning_of(c, &s);
+	bpf_spin_unlock(&c->lock);
+	a = bpf_map_lookup_elem(&watched, &s.group);
+	if (a)
+		count(a, m, &s);
 	return 0;
 }
 

@@ -8,6 +8,11 @@
 /* include/uapi/linux/bpf.h */
 enum { BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_SK_STORAGE = 24 };
 enum { BPF_F_CLONE = 1 << 9, BPF_SK_STORAGE_GET_F_CREATE = 1 };
+struct bpf_spin_lock {
+	u32 val;
+};
+static void (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
+static void (*const bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static struct socket *(*const bpf_sock_from_file)(void *file) = (void *)162;
