@@ -22,8 +22,14 @@ import (
 	"plimsoll/lab/frame"
 )
 
-// connections of a load. They are few, so that the threads of the client do not wait for each other.
-const connections = 8
+// connections are few, so that the threads of the client do not wait for each other. Emulated CPUs take turns: any two
+// threads wait for each other there, however many CPUs they have, so that there is one.
+func (t target) connections() int {
+	if t.emulated {
+		return 1
+	}
+	return 8
+}
 
 // collected are the times of all connections.
 type collected struct {
@@ -50,6 +56,7 @@ func (t target) load(ctx context.Context, seed uint64, length time.Duration,
 		return t.loadBeside(ctx, seed, length, begin)
 	}
 	var open []*client
+	connections := t.connections()
 	defer func() {
 		for _, c := range open {
 			c.conn.Close()
@@ -81,7 +88,7 @@ func (t target) load(ctx context.Context, seed uint64, length time.Duration,
 	var times collected
 	errs := make(chan error, connections)
 	for i, c := range open {
-		due := load.Poisson(seed, uint64(i), t.rate/connections, length)
+		due := load.Poisson(seed, uint64(i), t.rate/float64(connections), length)
 		go func() {
 			list, err := c.run(ctx, due)
 			times.add(list...)

@@ -13,14 +13,12 @@
 // takes a CPU away all the same does so in one of the two times.
 //
 // With -vm all of it is in a virtual machine with cgroup v2, whose time is counted in instructions: nothing that the
-// host does is in either time. Emulated CPUs take turns, so that the clients' CPU may idle there,
-// and turns are made short.
+// host does is in either time. Emulated CPUs take turns, so that the clients' CPU may idle there, and turns are made
+// short.
 //
 // Known limits: the client's time has in it what the kernel does between a write and the arrival at the other socket,
 // and from the last send to the end of the last read. Of an answer of 1 MiB most is in the socket's buffer then: that
-// row has no aim. A host that gives the client's idle CPU away has the client wake late, and the client takes that for
-// the server's time. In the virtual machine the clients are slow to ask, to read and to decrypt, and wait for each
-// other where all of them have an answer.
+// row has no aim. In the virtual machine the clients are slow to ask, to read and to decrypt.
 package main
 
 import (
