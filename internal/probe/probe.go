@@ -42,13 +42,16 @@ type Probe struct {
 	missing  []Missing
 	ring     *Ring
 	records  *ringbuf.Reader // of periods; nil: see ErrNoPeriods
-	record   ringbuf.Record  // used by Periods
 	epoch    atomic.Uint64
 	realtime bool
 	priority atomic.Pointer[priority]
 
 	reading sync.Mutex
 	scratch kernelGroup // of Totals: a thousand bytes for each of a thousand groups are garbage
+
+	recorded sync.Mutex
+	record   ringbuf.Record
+	unread   []Period // when the probe was closed
 
 	mu        sync.Mutex
 	watched   map[uint64]bool
@@ -328,10 +331,7 @@ func (p *Probe) Close() error {
 	if p.ring != nil {
 		err = errors.Join(err, p.ring.Close())
 	}
-	if p.records != nil {
-		err = errors.Join(err, p.records.Close())
-	}
-	return errors.Join(err, p.objects.Close())
+	return errors.Join(err, p.closeRecords(), p.objects.Close())
 }
 
 // Monotonic is the clock of the events' times.

@@ -43,11 +43,22 @@ func (p *Probe) Record(on bool) error {
 }
 
 // Periods appends the periods that have ended since the last call, in the order of their ends for each group. It waits
-// for none. The ring has room for 6,500: at 10 a second for each of 1,300 groups, half a second.
+// for none. The ring has room for 6,500: at 10 a second for each of 1,300 groups, half a second. After Close the first
+// call has those that nobody had read.
 func (p *Probe) Periods(list []Period) ([]Period, error) {
 	if p.records == nil {
 		return list, ErrNoPeriods
 	}
+	p.recorded.Lock()
+	defer p.recorded.Unlock()
+	if len(p.unread) > 0 {
+		list, p.unread = append(list, p.unread...), nil
+		return list, nil
+	}
+	return p.readPeriods(list)
+}
+
+func (p *Probe) readPeriods(list []Period) ([]Period, error) {
 	// Long ago: it waits for none. Its AvailableBytes would spare a system call, and must not be asked beside Close.
 	p.records.SetDeadline(time.Unix(1, 0))
 	for range maxPeriods {
@@ -64,6 +75,20 @@ func (p *Probe) Periods(list []Period) ([]Period, error) {
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// closeRecords closes the ring, to which no program writes any more, and keeps what is in it.
+func (p *Probe) closeRecords() (err error) {
+	if p.records == nil {
+		return nil
+	}
+	p.recorded.Lock()
+	defer p.recorded.Unlock()
+	p.unread, err = p.readPeriods(p.unread)
+	if errors.Is(err, os.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, p.records.Close())
 }
 
 // Unrecorded counts the periods for which the ring had no room, since Open.

@@ -298,11 +298,30 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// A probe that was closed while somebody read its records gives an error: the agent stops with pages open.
+// Of a probe that was closed one more call has the periods that nobody had read: the agent's last half second. Then
+// there is an error, for the agent stops with pages open.
 func TestRecordOfAClosedProbe(t *testing.T) {
 	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 4*ms, 20*ms)
+	watch(t, p, g)
+	g.Spin(1)
+	if err := p.Record(true); err != nil {
+		t.Fatal(err)
+	}
+	recorded(t, p, g, 1)
+	from := kernelCounters(t, g).Periods
+	within(t, 30*time.Second, "periods end", func() bool { return kernelCounters(t, g).Periods >= from+10 })
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
+	}
+	count := 0
+	list, err := p.Periods(nil)
+	for _, one := range list {
+		count += one.Count
+	}
+	if err != nil || count < 10 {
+		t.Errorf("%d of at least 10 periods: %v, %v", count, list, err)
 	}
 	if list, err := p.Periods(nil); err == nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
