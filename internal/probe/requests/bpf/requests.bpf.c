@@ -169,7 +169,8 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 	c->now.at = now;
 	c->now.wrote = wrote;
 	c->now.clock = clock;
-	c->group = group;
+	if (!c->group)
+		c->group = group;
 	if (c->phase != ARRIVING) {
 		c->phase = ARRIVING;
 		arrived(&c->now);
@@ -210,19 +211,6 @@ static inline bool trusted(struct connection *c, struct request *r)
 		c->responses++;
 	return !r->overlaps && !c->several;
 }
-
-// send is one of a thread of a group, and what it says of a response: how long that has taken so far, and what had been
-// counted of it before.
-struct send {
-	u64 now, group;
-	u64 clock; // the group's throttled time
-	u32 from;  // the write_seq at which its data begins
-	bool split;
-	u64 time, rest, upload;
-	u64 counted_time, counted_rest;
-};
-
-enum meaning { NOTHING, BEGINS, GOES_ON, DOUBTFUL, OVERTAKEN };
 
 // took notes how long a response has taken up to a send.
 static inline void took(struct request *r, struct send *s)
@@ -278,6 +266,7 @@ static inline enum meaning late(struct connection *c, struct send *s)
 	return c->before.counted ? go_on(c, &c->before, s) : begin(c, &c->before, s);
 }
 
+// meaning_of says what a send is, and notes that it was. The connection is locked.
 static inline enum meaning meaning_of(struct connection *c, struct send *s)
 {
 	if (c->phase == RESPONDED)
@@ -286,41 +275,6 @@ static inline enum meaning meaning_of(struct connection *c, struct send *s)
 		return late(c, s);
 	c->phase = RESPONDED;
 	return begin(c, &c->now, s);
-}
-
-// count counts a response at its first send, and moves it at the next ones.
-static inline void count(struct responses *a, enum meaning m, struct send *s)
-{
-	switch (m) {
-	case DOUBTFUL:
-		add(&a->doubtful, 1);
-		break;
-	case OVERTAKEN:
-		add(&a->overtaken, 1);
-		break;
-	case BEGINS:
-		add(&a->requests, 1);
-		add(&a->time, s->time);
-		put(a->response, s->time);
-		put(a->first, s->time);
-		put(a->upload, s->upload);
-		if (!s->split)
-			break;
-		add(&a->split, 1);
-		add(&a->throttled, s->time - s->rest);
-		put(a->rest, s->rest);
-		break;
-	case GOES_ON:
-		add(&a->time, s->time - s->counted_time);
-		move(a->response, s->counted_time, s->time);
-		if (!s->split)
-			break;
-		add(&a->throttled, (s->time - s->rest) - (s->counted_time - s->counted_rest));
-		move(a->rest, s->counted_rest, s->rest);
-		break;
-	case NOTHING:
-		break;
-	}
 }
 
 SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)

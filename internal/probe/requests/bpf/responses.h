@@ -61,3 +61,51 @@ static inline void move(u32 *lengths, u64 from, u64 to)
 	__sync_fetch_and_add(&lengths[was], -1);
 	__sync_fetch_and_add(&lengths[is], 1);
 }
+
+// send is one of a thread of a group, and what it says of a response: how long that has taken so far, and what had been
+// counted of it before.
+struct send {
+	u64 now, group;
+	u64 clock; // the group's throttled time
+	u32 from;  // the write_seq at which its data begins
+	bool split;
+	u64 time, rest, upload;
+	u64 counted_time, counted_rest;
+};
+
+enum meaning { NOTHING, BEGINS, GOES_ON, DOUBTFUL, OVERTAKEN };
+
+// count counts a response at its first send, and moves it at the next ones.
+static inline void count(struct responses *a, enum meaning m, struct send *s)
+{
+	switch (m) {
+	case DOUBTFUL:
+		add(&a->doubtful, 1);
+		break;
+	case OVERTAKEN:
+		add(&a->overtaken, 1);
+		break;
+	case BEGINS:
+		add(&a->requests, 1);
+		add(&a->time, s->time);
+		put(a->response, s->time);
+		put(a->first, s->time);
+		put(a->upload, s->upload);
+		if (!s->split)
+			break;
+		add(&a->split, 1);
+		add(&a->throttled, s->time - s->rest);
+		put(a->rest, s->rest);
+		break;
+	case GOES_ON:
+		add(&a->time, s->time - s->counted_time);
+		move(a->response, s->counted_time, s->time);
+		if (!s->split)
+			break;
+		add(&a->throttled, (s->time - s->rest) - (s->counted_time - s->counted_rest));
+		move(a->rest, s->counted_rest, s->rest);
+		break;
+	case NOTHING:
+		break;
+	}
+}
