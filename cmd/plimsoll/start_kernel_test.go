@@ -124,6 +124,12 @@ func TestStartIsRefilled(t *testing.T) {
 		t.Fatalf("no throttle events: %s", e.Why)
 	}
 	cgrouptest.Need(t, base.Features().Get(cgroup.FeatureBurst)) // without, a start is as any other time
+	eventually(t, patience(20*time.Second), func() string {
+		if s.status().Self.Turns == 0 {
+			return "no turn of the agent, which knows of no start before it"
+		}
+		return ""
+	})
 	g := base.Child("new")
 	g.Limit(hogLimit)
 	before := files(t, g)
