@@ -30,10 +30,11 @@ type kernelConnection struct {
 		Time     uint64
 		Rest     uint64
 		Wrote    uint32
+		Until    uint32
 		Overlaps uint8
 		Counted  uint8
 		Split    uint8
-		_        [1]byte
+		_        [5]byte
 	}
 	Before struct {
 		_        structs.HostLayout
@@ -43,10 +44,11 @@ type kernelConnection struct {
 		Time     uint64
 		Rest     uint64
 		Wrote    uint32
+		Until    uint32
 		Overlaps uint8
 		Counted  uint8
 		Split    uint8
-		_        [1]byte
+		_        [5]byte
 	}
 	Phase     uint8
 	Responses uint8

@@ -24,7 +24,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"answers", answersTakeTime}, {"pieces", pieces}, {"several at a time", severalAtATime},
 		{"the throttled part", throttledPart}, {"no clock", noClock},
-		{"groups", groups},
+		{"groups", groups}, {"missed", missed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w.t = t
@@ -218,6 +218,46 @@ func TestVerifierOfRequests(t *testing.T) {
 	cgrouptest.FarFromLimit(t, verified, err)
 }
 
+// What the programs do not see of a request, its arrival or its send, is in no length, and not taken for a part of
+// another request.
+func missed(w *world) {
+	see := func(on bool) {
+		err := w.r.programs.Detach()
+		if on {
+			err = w.r.programs.Attach(kernelProgTakeOver)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	const wait = time.Second // longer than it takes to attach the programs
+	earlier, c := w.read(), w.connect()
+	c.ask(order{sends: 1})
+	w.settled(earlier, 1)
+	see(false)
+	c.write(order{wait: wait, sends: 1}.String())
+	c.isRead()
+	see(true)
+	c.answer()
+	if got := w.settled(earlier, 2); got.Requests != 1 || got.Overtaken != 1 || got.Response.Quantile(1) >= wait/2 {
+		w.t.Errorf("an arrival was not seen: %d requests, %d overtaken, the longest of %v", got.Requests, got.Overtaken,
+			got.Response.Quantile(1))
+	}
+	w.stopped(func() {
+		c.write(order{sends: 1}.String())
+		see(false)
+	})
+	c.answer()
+	see(true)
+	for range 3 {
+		c.ask(order{sends: 1})
+	}
+	if got := w.settled(earlier, 5); got.Requests != 4 || got.Doubtful > 0 {
+		w.t.Errorf("a send was not seen: %d requests, %d doubtful, %d overtaken", got.Requests, got.Doubtful,
+			got.Overtaken)
+	}
+}
+
 // A client that asks again as soon as it has the answer, on another CPU: its next request arrives while the program at
 // the last send runs. No time is longer than the client's longest.
 func TestNextRequestArrivesMeanwhile(t *testing.T) {
@@ -244,10 +284,19 @@ func TestNextRequestArrivesMeanwhile(t *testing.T) {
 		took := time.Since(begin) - asked
 		asked, longest = asked+took, max(longest, took)
 	}
-	got := w.settled(Counts{}, n)
-	t.Logf("%d requests, the longest of %v", n, longest)
-	if got.Time > asked {
-		t.Errorf("%v in all, the client has %v", got.Time, asked)
+	time.Sleep(behind)
+	got, missed := w.read(), int64(0)
+	for _, one := range w.r.programs.All() {
+		stats, err := one.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		missed += int64(stats.RecursionMisses)
+	}
+	t.Logf("%d requests, the longest of %v; programs were not run %d times", n, longest, missed)
+	if got.Requests+got.Overtaken < n-missed || got.Doubtful > 0 || got.Time > asked {
+		t.Errorf("%d requests, %d doubtful, %d overtaken, %v in all; the client has %d and %v", got.Requests,
+			got.Doubtful, got.Overtaken, got.Time, n, asked)
 	}
 	for _, l := range []*Lengths{&got.Response, &got.FirstByte, &got.Upload, &got.Rest} {
 		if most := l.Quantile(1); most > longest*21/20 || l != &got.Rest && l.N() != got.Requests {

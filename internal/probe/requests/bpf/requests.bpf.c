@@ -27,6 +27,7 @@ struct request {
 	u64 time;  // of the response so far, as it is counted
 	u64 rest;  // of it: without throttled time
 	u32 wrote; // write_seq when the last piece arrived
+	u32 until; // and rcv_nxt
 	u8 overlaps; // pieces that arrived after some had been read, and before the response
 	u8 counted;
 	u8 split; // its throttled time is known
@@ -145,9 +146,10 @@ static inline void arrived(struct request *r)
 SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
-	u32 queued = sk->sk_receive_queue.qlen, wrote;
+	u32 queued = sk->sk_receive_queue.qlen, wrote, until;
 	struct connection *c;
 	u64 now, group, clock;
+	bool sent;
 
 	if (!queued || !tcp(sk))
 		return 0;
@@ -162,16 +164,19 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	wrote = READ((struct tcp_sock *)sk, write_seq);
+	until = READ((struct tcp_sock *)sk, rcv_nxt);
 	group = c->group ? c->group : owner_of(sk);
 	clock = throttled(group, now);
 	bpf_spin_lock(&c->lock);
+	sent = wrote != c->now.wrote;
 	c->before = c->now;
 	c->now.at = now;
 	c->now.wrote = wrote;
+	c->now.until = until;
 	c->now.clock = clock;
 	if (!c->group)
 		c->group = group;
-	if (c->phase != ARRIVING) {
+	if (c->phase != ARRIVING || sent) { // a response was sent, although the program at the send has not run, or never will
 		c->phase = ARRIVING;
 		arrived(&c->now);
 	} else if (queued == 1 && now - c->now.first > TOGETHER && c->now.overlaps <= MOST_STRIKES) {
@@ -269,6 +274,10 @@ static inline enum meaning late(struct connection *c, struct send *s)
 // meaning_of says what a send is, and notes that it was. The connection is locked.
 static inline enum meaning meaning_of(struct connection *c, struct send *s)
 {
+	if ((s32)(s->read - c->now.until) > 1) { // the end of a stream is one, and does not arrive here
+		c->phase = IDLE;
+		return OVERTAKEN;
+	}
 	if (c->phase == RESPONDED)
 		return s->now >= c->now.at ? go_on(c, &c->now, s) : OVERTAKEN;
 	if (!responds_to(&c->now, s))
@@ -293,6 +302,7 @@ SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)
 		return 0;
 	s.now = bpf_ktime_get_ns();
 	s.from = READ((struct tcp_sock *)sk, write_seq) - sent;
+	s.read = READ((struct tcp_sock *)sk, copied_seq);
 	s.group = sender_group(sk, c);
 	s.clock = throttled(s.group, s.now);
 	bpf_spin_lock(&c->lock);

@@ -68,6 +68,7 @@ struct send {
 	u64 now, group;
 	u64 clock; // the group's throttled time
 	u32 from;  // the write_seq at which its data begins
+	u32 read;  // copied_seq: more than has arrived, where an arrival was missed
 	bool split;
 	u64 time, rest, upload;
 	u64 counted_time, counted_rest;

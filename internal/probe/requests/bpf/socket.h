@@ -40,7 +40,9 @@ struct sock {
 	u16 sk_protocol;
 };
 struct tcp_sock {
-	u32 write_seq; /* one past the last byte that was sent, or waits to be */
+	u32 write_seq;	/* one past the last byte that was sent, or waits to be */
+	u32 rcv_nxt;	/* one past the last byte that was received */
+	u32 copied_seq; /* one past the last byte that was read */
 };
 struct socket {
 	struct sock *sk;
