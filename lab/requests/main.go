@@ -63,8 +63,8 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.StringVar(&s.only, "only", "", "the one server to measure, by its name in the table")
 	set.StringVar(&s.vm, "vm", "",
 		"measure in a virtual machine with this kernel (6.18) and cgroup v2, whose time is counted in instructions")
-	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are: ask for a quarter of what is compressed, let the CPU "+
-		"of the clients idle, and have CPUs take short turns")
+	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are: one client asks for half as much (of what is "+
+		"compressed a quarter), its CPU may idle, and CPUs take short turns")
 	set.BoolVar(&s.serve, "serve", false, "be the server of net/http (for the lab itself)")
 }
 
