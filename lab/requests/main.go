@@ -173,17 +173,12 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	return r, nil
 }
 
-// The server has one CPU and the client another, as if they were on two machines.
-const serverCPU, clientCPU = 0, 1
-
-// An emulated machine has a third one, see shortenTurns.
-const timerCPU, guestCPUs = 2, 3
-
-// throttling is a limit, as a part of the CPU that was used without one.
-const throttling = 0.9
-
-// leastLimit is a quota that the kernel takes.
-const leastLimit = 0.02
+const (
+	serverCPU, clientCPU = 0, 1 // as if they were on two machines
+	timerCPU, guestCPUs  = 2, 3 // of an emulated machine, see shortenTurns
+	throttling           = 0.9  // a limit, as a part of the CPU that was used without one
+	leastLimit           = 0.02 // a quota that the kernel takes
+)
 
 // measure loads a server, whose requests are counted meanwhile.
 func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, group string, limit float64,
