@@ -102,7 +102,7 @@ func TestUseWithoutAQuota(t *testing.T) {
 	signal(unix.SIGCONT)
 	within(t, 20*time.Second, "periods end", func() bool { return periods() > many+5 })
 	after := totals(t, p, g)
-	if after.Peak > most || after.Above > before.Above+most {
+	if after.Peak > most || after.Above > before.Above+2*most { // ticks that are late are above it, too
 		t.Errorf("%v in a period, %v above the limit, of which the machine has %v in a period", after.Peak,
 			after.Above-before.Above, most)
 	}
