@@ -63,13 +63,18 @@ func (r Reader) Read(ctx context.Context, groups []Group) (list []parallelism.Pr
 		}
 	}()
 	for done := range jobs {
+		var p *parallelism.Process
 		select {
-		case p := <-results:
-			if p != nil {
-				list = append(list, *p)
-			}
+		case p = <-results:
 		case <-ctx.Done():
-			return list, unread + len(jobs) - done
+			select {
+			case p = <-results: // read in time
+			default:
+				return list, unread + len(jobs) - done
+			}
+		}
+		if p != nil {
+			list = append(list, *p)
 		}
 	}
 	return list, unread

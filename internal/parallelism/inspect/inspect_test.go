@@ -195,14 +195,21 @@ func TestReadThatHangs(t *testing.T) {
 	if err := errors.Join(os.Remove(fifo), unix.Mkfifo(fifo, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		for {
+			w, err := os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
+			if err == nil { // somebody reads
+				t.Cleanup(func() { w.Close() }) // and ends then
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
 	list, unread := New(f.dir).Read(ctx, []Group{{PIDs: []int{1, 2}}})
 	if len(list) != 1 || unread != 1 {
 		t.Errorf("%+v, %d not read", list, unread)
-	}
-	if w, err := os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil { // lets the goroutine go
-		w.Close()
 	}
 }
 
