@@ -72,7 +72,8 @@ func answersTakeTime(w *world) {
 // the server has read before the next arrives makes it doubtful.
 func pieces(w *world) {
 	earlier, c := w.read(), w.connect()
-	const gap, late = 20 * ms, 60 * ms
+	// longer than an acknowledgement is put off: then the kernel joins the pieces
+	const gap, late = 60 * ms, 60 * ms
 	c.ask(order{sends: 1}) // the server has accepted it
 	w.settled(earlier, 1)  // or the next request may overtake the answer
 	line := order{sends: 1}.String()

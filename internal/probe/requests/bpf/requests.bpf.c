@@ -146,10 +146,10 @@ static inline void arrived(struct request *r)
 SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
-	u32 queued = sk->sk_receive_queue.qlen, wrote, until;
+	u32 queued = sk->sk_receive_queue.qlen, wrote, until, read;
 	struct connection *c;
 	u64 now, group, clock;
-	bool sent;
+	bool sent, overlaps;
 
 	if (!queued || !tcp(sk))
 		return 0;
@@ -165,10 +165,12 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 	now = bpf_ktime_get_ns();
 	wrote = READ((struct tcp_sock *)sk, write_seq);
 	until = READ((struct tcp_sock *)sk, rcv_nxt);
+	read = READ((struct tcp_sock *)sk, copied_seq);
 	group = c->group ? c->group : owner_of(sk);
 	clock = throttled(group, now);
 	bpf_spin_lock(&c->lock);
 	sent = wrote != c->now.wrote;
+	overlaps = (s32)(read - c->now.until) >= 0; // all that had arrived was read
 	c->before = c->now;
 	c->now.at = now;
 	c->now.wrote = wrote;
@@ -179,7 +181,7 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 	if (c->phase != ARRIVING || sent) { // a response was sent, although the program at the send has not run, or never will
 		c->phase = ARRIVING;
 		arrived(&c->now);
-	} else if (queued == 1 && now - c->now.first > TOGETHER && c->now.overlaps <= MOST_STRIKES) {
+	} else if (overlaps && now - c->now.first > TOGETHER && c->now.overlaps <= MOST_STRIKES) {
 		c->now.overlaps++;
 	}
 	bpf_spin_unlock(&c->lock);
