@@ -35,6 +35,26 @@ func recorded(t *testing.T, p *Probe, g *cgrouptest.Group, least int) (list []Pe
 	return list, got
 }
 
+// recording is a probe that records a group which wants more than its 4 ms in 20.
+func recording(t *testing.T) (*Probe, *cgrouptest.Group) {
+	t.Helper()
+	p, g := open(t, Options{Use: true}), cgrouptest.New(t)
+	limit(t, g, 4*ms, 20*ms)
+	watch(t, p, g)
+	g.Spin(1)
+	if err := p.Record(true); err != nil {
+		t.Fatal(err)
+	}
+	return p, g
+}
+
+// periodsEnd waits until n periods of a group have ended, by the kernel's count.
+func periodsEnd(t *testing.T, g *cgrouptest.Group, n int64) {
+	t.Helper()
+	from := kernelCounters(t, g).Periods
+	within(t, 30*time.Second, "periods end", func() bool { return kernelCounters(t, g).Periods >= from+n })
+}
+
 // The records of periods add up to what the kernel counts: CPU time, throttles and the time lost to them, and no period
 // is missing while the group runs.
 func TestRecordAddsUp(t *testing.T) {
@@ -125,20 +145,12 @@ func TestRecordOfALongWait(t *testing.T) {
 // A period whose end the program did not see is in the next record, which counts it. The kernel makes such ones itself
 // where a call of the timer lasts beyond the next period's end.
 func TestRecordCountsUnseenPeriods(t *testing.T) {
-	p := open(t, Options{Use: true})
-	g := cgrouptest.New(t)
-	limit(t, g, 4*ms, 20*ms)
-	watch(t, p, g)
-	g.Spin(1)
-	if err := p.Record(true); err != nil {
-		t.Fatal(err)
-	}
+	p, g := recording(t)
 	recorded(t, p, g, 3)
 	if err := p.programs.Detach(); err != nil {
 		t.Fatal(err)
 	}
-	from := kernelCounters(t, g).Periods
-	within(t, 30*time.Second, "periods end", func() bool { return kernelCounters(t, g).Periods >= from+20 })
+	periodsEnd(t, g, 20)
 	if err := p.programs.Attach(); err != nil {
 		t.Fatal(err)
 	}
@@ -301,17 +313,9 @@ func BenchmarkRecord(b *testing.B) {
 // Of a probe that was closed one more call has the periods that nobody had read: the agent's last half second. Then
 // there is an error, for the agent stops with pages open.
 func TestRecordOfAClosedProbe(t *testing.T) {
-	p := open(t, Options{Use: true})
-	g := cgrouptest.New(t)
-	limit(t, g, 4*ms, 20*ms)
-	watch(t, p, g)
-	g.Spin(1)
-	if err := p.Record(true); err != nil {
-		t.Fatal(err)
-	}
+	p, g := recording(t)
 	recorded(t, p, g, 1)
-	from := kernelCounters(t, g).Periods
-	within(t, 30*time.Second, "periods end", func() bool { return kernelCounters(t, g).Periods >= from+10 })
+	periodsEnd(t, g, 10)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
