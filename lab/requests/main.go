@@ -18,7 +18,7 @@
 //
 // Known limits: the client's time has in it what the kernel does between a write and the arrival at the other socket,
 // and from the last send to the end of the last read. Of an answer of 1 MiB most is in the socket's buffer then: that
-// row has no aim. In the virtual machine the clients are slow to ask, to read and to decrypt.
+// row has no aim. In the virtual machine the client is slow to ask, to read and to decrypt.
 package main
 
 import (

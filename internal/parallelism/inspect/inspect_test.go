@@ -198,7 +198,7 @@ func TestReadThatHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
-		for {
+		for t.Context().Err() == nil {
 			w, err := os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
 			if err == nil { // somebody reads
 				t.Cleanup(func() { w.Close() }) // and ends then

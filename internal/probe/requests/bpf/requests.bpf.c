@@ -28,13 +28,13 @@ struct request {
 	u64 rest;  // of it: without throttled time
 	u32 wrote; // write_seq when the last piece arrived
 	u32 until; // and rcv_nxt
-	u8 overlaps; // pieces that arrived after some had been read, and before the response
+	u8 overlaps; // pieces that arrived after all before them had been read, and before the response
 	u8 counted;
 	u8 split; // its throttled time is known
 };
 
 // connection is a server's. It is created zero, at a listening socket. The client may read a response, and its next
-// request arrive on another CPU, before the program at the response's last send has run, and while it does.
+// request arrive on another CPU, before the program at the response's last send has run, and while it does: hence the lock.
 struct connection {
 	struct bpf_spin_lock lock;
 	u64 group; // whose threads answer on it; 0: not known yet
