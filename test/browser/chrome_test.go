@@ -152,10 +152,11 @@ func (p *tab) until(within time.Duration, expression string) time.Duration {
 	return time.Since(begin)
 }
 
-// loaded waits for the table's first line.
+// loaded waits for the table's first line, and for what is said of the node, which the page shows a frame later.
 func (p *tab) loaded() {
 	p.t.Helper()
 	p.until(20*time.Second, `document.querySelector('.inside .line:not([hidden]) .name b')?.textContent`)
+	p.until(20*time.Second, `document.querySelector('.ship .facts dt')`)
 }
 
 // size is that of the page's window.
