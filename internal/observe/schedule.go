@@ -4,7 +4,8 @@ import "time"
 
 const (
 	// LookEvery is how often a group is read whose use may be near its limit. It differs from the usual period of 100
-	// ms, so that readings sweep over the period and find its begin (sample.Phase).
+	// ms, so that readings sweep over the period and find its begin (sample.Phase). With throttle events, a longer
+	// period is swept over as slowly.
 	LookEvery = 90 * time.Millisecond
 	// CappedEvery is how often a group is read that is throttled and can get nothing more: the readings only find when
 	// its demand falls. Groups with this interval or a longer one are read at its multiples: they share turns.
@@ -46,10 +47,12 @@ func (r *Reader) Interval(g *Group) time.Duration {
 		return IdleEvery
 	case !near:
 		return followEvery
-	case r.Subscribed && g.Suppressed && g.Throttled && !g.Bounded:
+	case !r.Subscribed:
+		return LookEvery
+	case g.Suppressed && g.Throttled && !g.Bounded:
 		return CappedEvery
 	}
-	return LookEvery
+	return max(LookEvery, g.Disk.Period*9/10)
 }
 
 // reread is how long a reading of a group's limit files stays valid.

@@ -59,7 +59,7 @@ func (u *candidate) pace(in Input, out *Output) {
 	p := u.m.currentPeriod(in.Now, u.Disk)
 	room := p.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 	lowering := u.quota < u.Disk.Quota
-	if u.quota <= room || lowering && p.atEdge(u.period()) {
+	if u.quota <= room || lowering && p.edge >= 0 && p.edge <= u.period()/nearEdge {
 		u.m.overdue = time.Time{}
 		return
 	}

@@ -71,9 +71,6 @@ func (p period) room(limit, burst time.Duration, rewritten bool, cpus int) time.
 // whatever was used: at the usual period of 100 ms it then grants no more than the slices that CPUs hold.
 const nearEdge = 32
 
-// atEdge says whether a period of this length expires now.
-func (p period) atEdge(length time.Duration) bool { return p.edge >= 0 && p.edge <= length/nearEdge }
-
 // currentPeriod bounds what the group's current period has been granted and has used by now.
 func (m *memory) currentPeriod(now time.Time, b cpu.Bandwidth) period {
 	p := period{handed: b.Quota + m.saved, edge: -1}
