@@ -252,15 +252,15 @@ func TestConfigureKeepsTheLastGood(t *testing.T) {
 func TestRunTurnsWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.agent.Clock = func() time.Time { return w.kernel.Now() }
+		start, from := time.Now(), w.kernel.Now()
+		w.agent.Clock = func() time.Time {
+			w.kernel.Advance(time.Since(start) - w.kernel.Now().Sub(from))
+			return w.kernel.Now()
+		}
 		w.alone(w.container("/lab/a", 50*ms, sim.Load{}))
 		w.kernel.SetTasks("/lab/a", 1)
-		start, from := time.Now(), w.kernel.Now()
 		var turns atomic.Int64
-		w.place.asked = func() {
-			turns.Add(1)
-			w.kernel.Advance(time.Since(start) - w.kernel.Now().Sub(from))
-		}
+		w.place.asked = func() { turns.Add(1) }
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- w.agent.Run(ctx) }()
@@ -291,6 +291,31 @@ func TestRunTurnsWhenAsked(t *testing.T) {
 		}
 		w.want("/lab/a", 50*ms, 0)
 	})
+}
+
+// TestLongTurnsLeaveRest: where each turn asks for another one, turns of 21 ms rest for 60, and those of 90 ms as long.
+func TestLongTurnsLeaveRest(t *testing.T) {
+	for long, want := range map[time.Duration]int64{21 * ms: 99, 90 * ms: 45} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.agent.Clock = func() time.Time { return w.kernel.Now() }
+			turns := int64(0)
+			w.place.asked = func() {
+				turns++
+				time.Sleep(long)
+				w.kernel.Advance(long)
+				w.agent.wake()
+			}
+			ctx, stop := context.WithTimeout(context.Background(), 8*time.Second)
+			defer stop()
+			if err := w.agent.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			if turns < want-2 || turns > want+2 {
+				t.Errorf("%d turns of %v in 8 s, want %d", turns, long, want)
+			}
+		})
+	}
 }
 
 // TestStopSaysWhatItCouldNotRestore: the loop's end is an error when something of ours stays.
