@@ -35,7 +35,7 @@ machine() {
 # units: the systemd units that load a scheduler.
 units() {
   local begin=$SECONDS result=0
-  "$vm/systemd.sh" 6.18 "$vm/guest/systemd-scx.sh" "${PLIMSOLL_BIN:-bin/plimsoll}" "$vm/guest/lib.sh" deploy/systemd/plimsoll*.service \
+  "$vm/systemd.sh" 6.18 "$vm/guest/systemd-scx.sh" "${PLIMSOLL_BIN:-bin/plimsoll}" "$vm/guest/lib.sh" deploy/systemd/plimsoll*.{service,sysusers} \
     internal/scx/scxtest/*_bpfel.o >"$work/out" 2>&1 &
   wait $! || result=1
   said units $begin $result

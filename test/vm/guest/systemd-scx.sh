@@ -14,6 +14,8 @@ off() { [ "$(state)" = disabled ]; }
 install -m 755 plimsoll /usr/local/bin/plimsoll
 install -D -m 644 fifo_bpfel.o /etc/plimsoll/one.bpf.o
 install -m 644 plimsoll.service plimsoll-sched@.service /etc/systemd/system/
+install -D -m 644 plimsoll.sysusers /usr/lib/sysusers.d/plimsoll.conf
+systemd-sysusers || exit 1
 systemctl daemon-reload
 
 # Enabled for the next boot, in force now, replaced by a reload, kept when the new one is refused, and gone with the unit.
