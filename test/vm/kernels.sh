@@ -13,7 +13,7 @@ suffix=${ARCH:+-$ARCH} image=vmlinux
 # kernel FILE: whether QEMU can boot it: an ELF kernel over PVH, without the decompression that takes long under TCG, or an
 # Image of arm64 (Documentation/arch/arm64/booting.rst).
 kernel() {
-  if [ "$image" = Image ]; then [ "$(head -c 60 "$1" | tail -c 4 | tr -d '\0')" = ARMd ]; else [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; fi
+  if [ "$image" = Image ]; then [ "$(head -c 60 "$1" | tail -c 4 | tr -d '\0')" = ARMd ]; else [ "$(head -c 4 "$1" | tail -c 3 | tr -d '\0')" = ELF ]; fi
 }
 
 # extract VMLINUZ OUT: the kernel inside a bzImage, or inside an EFI program. The compressed part begins with the magic number of
