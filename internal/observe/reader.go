@@ -8,8 +8,8 @@
 // # Approach
 //
 // Each group is read at an interval that depends on the last decisions about it (Attention): every 90 ms where its use
-// may be near the limit, every 30 s where throttle events report that. The files of the limit are read when inotify
-// reports a write, and at long intervals. Idle pods are skipped (idle.go).
+// may be near the limit (with throttle events, of a long period less often), every 30 s where events report that. The
+// files of the limit are read when inotify reports a write, and at long intervals. Idle pods are skipped (idle.go).
 //
 // # Known limits
 //
