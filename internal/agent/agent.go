@@ -207,9 +207,6 @@ func New(o Options) *Agent {
 // program that writes limits without end must cost a bounded number of turns.
 const gather = 5 * time.Millisecond
 
-// short is a turn after which there is no rest: a write at a period's edge must come within milliseconds.
-const short = time.Millisecond
-
 // Run takes turns until the context ends, and then restores everything.
 func (a *Agent) Run(ctx context.Context) error {
 	stopListening := a.listen()
@@ -219,8 +216,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		begin := a.Clock()
 		a.Tick(begin)
 		signal(a.turned)
-		// A turn over a thousand throttled pods takes 10 ms, and each of them may want one at an instant of its own.
-		time.Sleep(min(3*(a.Clock().Sub(begin)-short), observe.LookEvery))
+		// A turn over a thousand throttled pods takes 10 ms, and each of them may want one at an instant of its own. A
+		// turn of a millisecond has no rest: what is written at a period's edge must not come late.
+		time.Sleep(min(3*(a.Clock().Sub(begin)-time.Millisecond), observe.LookEvery))
 		a.await(ctx, timer)
 	}
 	stopListening()
