@@ -293,7 +293,8 @@ func TestRunTurnsWhenAsked(t *testing.T) {
 	})
 }
 
-// TestLongTurnsLeaveRest: where each turn asks for another one, turns of 21 ms rest for 60, and those of 90 ms as long.
+// TestLongTurnsLeaveRest: where each turn asks for another one, 60 ms of rest follow a turn of 21 ms, and 90 ms one of
+// 90 ms.
 func TestLongTurnsLeaveRest(t *testing.T) {
 	for long, want := range map[time.Duration]int64{21 * ms: 99, 90 * ms: 45} {
 		synctest.Test(t, func(t *testing.T) {

@@ -4,8 +4,8 @@ import "time"
 
 const (
 	// LookEvery is how often a group is read whose use may be near its limit. It differs from the usual period of 100
-	// ms, so that readings sweep over the period and find its begin (sample.Phase). With throttle events, a longer
-	// period is swept over as slowly.
+	// ms, so that readings sweep over the period and find its begin (sample.Phase). With throttle events, the
+	// interval of a longer period is nine tenths of it.
 	LookEvery = 90 * time.Millisecond
 	// CappedEvery is how often a group is read that is throttled and can get nothing more: the readings only find when
 	// its demand falls. Groups with this interval or a longer one are read at its multiples: they share turns.
