@@ -25,15 +25,37 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 		a.record.Results(results)
 		a.cpus.Unshielded(results)
 	}
-	a.adopted = map[workload.ID]bool{}
+	a.remember(entries)
 	for _, e := range entries {
 		if passes(e) || a.DryRun && e.Knob == plan.Quota {
 			e = apply.Present(a.Tree, e)
 			a.ledger.Adopt(e.Key(), e.Target(), a.written(e))
 		}
-		a.adopted[e.ID] = true
 	}
 	a.Log.Info("took over values of the previous agent", "groups", len(a.adopted))
+}
+
+// Recovered takes note of what a previous agent left behind: the entries that its journal had, and the results of
+// restoring them. It is called before the first turn. Only refused restores are left, which are retried.
+func (a *Agent) Recovered(entries []journal.Entry, results []plan.Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remember(entries)
+	a.cpus.Unshielded(results)
+}
+
+// remember has the ledger know the quotas that a previous agent knew for their owners'. Where a write of a burst undid
+// that of an owner (apply/undone.go), by the previous agent's last or by its restore, the file still holds such a quota
+// while another one is declared: that one is late then, and the one in the file is not another program's.
+func (a *Agent) remember(entries []journal.Entry) {
+	a.adopted = map[workload.ID]bool{}
+	for _, e := range entries {
+		a.adopted[e.ID] = true
+		if e.Quota != "" {
+			e = apply.Present(a.Tree, e)
+			a.ledger.Adopt(plan.Key{ID: e.ID, Knob: plan.Quota}, e.Quota, e.Quota)
+		}
+	}
 }
 
 // written is the value of an entry that is in the file: the last one, or the one before if the kernel refused that.

@@ -21,6 +21,18 @@ func (w *world) succeed(passed bool) {
 	if err := w.agent.stop(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.inherit(func(entries []journal.Entry) { w.agent.Adopt(entries) })
+}
+
+// kill starts another agent on what this one leaves that is killed.
+func (w *world) kill() {
+	w.t.Helper()
+	w.inherit(func(entries []journal.Entry) { w.agent.Recovered(entries, w.agent.Writer.Restore(nil, false)) })
+}
+
+// inherit makes an agent, which begins with the entries of the journal.
+func (w *world) inherit(begin func(entries []journal.Entry)) {
+	w.t.Helper()
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
 	if err != nil {
 		w.t.Fatal(err)
@@ -28,7 +40,7 @@ func (w *world) succeed(passed bool) {
 	o := w.agent.Options
 	o.Writer, o.Successor = apply.New(w.tree, j, w.kernel.Now), nil
 	w.agent = New(o)
-	w.agent.Adopt(j.Entries())
+	begin(j.Entries())
 }
 
 // two is a world with a container that is throttled and one that rests, both with what the agent gives them.

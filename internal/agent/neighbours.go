@@ -84,14 +84,6 @@ func (a *Agent) Reserve(rules strategy.Reserve) {
 	a.wake()
 }
 
-// Recovered records the results of restoring what a previous agent left behind. It is called before the first turn.
-// Only refused restores are left, which are retried.
-func (a *Agent) Recovered(results []plan.Result) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cpus.Unshielded(results)
-}
-
 // measureRisk sizes the bursts for the load line, once a minute.
 func (a *Agent) measureRisk(now time.Time) {
 	switch target := a.Strategy.LoadLinePercent; {

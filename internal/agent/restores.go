@@ -29,6 +29,11 @@ func (a *Agent) leave(now time.Time, gone []*observe.Group) {
 	}
 	if a.adopted != nil && a.failed == nil {
 		a.putBackIn(now, func(e journal.Entry) bool { return a.adopted[e.ID] && a.groups[e.ID] == nil })
+		for id := range a.adopted {
+			if a.groups[id] == nil {
+				a.ledger.Drop(id, plan.Quota)
+			}
+		}
 		a.adopted = nil
 	}
 }

@@ -275,7 +275,7 @@ func TestShieldStuck(t *testing.T) {
 func TestShieldKeptAtTheStart(t *testing.T) {
 	for name, start := range map[string]func(*world){
 		"adopted":   func(w *world) { w.agent.Adopt(nil) },
-		"recovered": func(w *world) { w.agent.Recovered(w.agent.Writer.Restore(nil, false)) },
+		"recovered": func(w *world) { w.agent.Recovered(nil, w.agent.Writer.Restore(nil, false)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newShielded(t)

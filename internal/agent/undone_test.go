@@ -83,6 +83,61 @@ func TestRefillableAreNamed(t *testing.T) {
 	}
 }
 
+// TestUndoneBeforeTheEnd: an agent undid an owner's write, and ends before that can show. The next one writes it. A
+// quota that is neither the one from before nor the declared one is another program's.
+func TestUndoneBeforeTheEnd(t *testing.T) {
+	ends := map[string]func(*world){"killed": (*world).kill, "handed over": func(w *world) { w.succeed(true) }}
+	for name, end := range ends {
+		for found, want := range map[time.Duration]time.Duration{50 * ms: 60 * ms, 55 * ms: 55 * ms} {
+			w := newWorld(t)
+			c := w.container("/a", 40*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1))
+			declare := func(quota time.Duration) {
+				c.Declared = declared(quota)
+				w.place.pods = []workload.Pod{{Containers: []workload.Container{c}}}
+			}
+			declare(40 * ms)
+			w.run(3 * time.Second)
+			w.limit("/a", 50*ms)
+			declare(50 * ms)
+			w.run(2 * time.Minute)
+			w.want("/a", 50*ms, 50*ms)
+			end(w)
+			w.limit("/a", found)
+			declare(60 * ms)
+			w.run(2 * time.Second)
+			if got := w.kernel.Bandwidth("/a").Quota; got != found {
+				t.Errorf("%s, %v: at once it is %v", name, found, got)
+			}
+			w.run(8 * time.Second)
+			if got := w.kernel.Bandwidth("/a").Quota; got != want {
+				t.Errorf("%s: of %v in the file %v has come, want %v", name, found, got, want)
+			}
+			problem := ""
+			if want == found {
+				problem = "/a"
+			}
+			w.wantProblem(problem)
+		}
+	}
+}
+
+// TestForgottenQuotas: the next agent keeps nothing of groups that it does not look after.
+func TestForgottenQuotas(t *testing.T) {
+	w := newWorld(t)
+	w.alone(w.container("/a", 40*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+	w.run(3 * time.Second)
+	w.place.pods = nil
+	w.kill()
+	all := func(plan.Key) bool { return true }
+	if got := w.agent.ledger.Known(all); len(got) != 1 {
+		t.Fatalf("at first %v is known: the test proves nothing", got)
+	}
+	w.run(time.Second)
+	if got := w.agent.ledger.Known(all); len(got) != 0 {
+		t.Errorf("%v is known", got)
+	}
+}
+
 // TestUndoneByDeclaration: a declared limit that is not in force is written in its owner's place; where a refill was
 // made as it was declared, the write counts as undone.
 func TestUndoneByDeclaration(t *testing.T) {

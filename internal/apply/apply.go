@@ -288,7 +288,8 @@ func normal(c plan.Change) (plan.Change, error) {
 	return c, nil
 }
 
-// claim makes sure that the journal has the original value of the file, and that the new value is in the claimed range.
+// claim makes sure that the journal has the original value of the file, and the quota beside a burst, and that the new
+// value is in the claimed range.
 // synced says that it had to wait for the disk.
 func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	e, ok := w.journal.Entry(c.Cgroup, c.Knob)
@@ -299,7 +300,7 @@ func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 		}
 		e, ok = journal.Entry{}, false
 	}
-	if !ok || !within(c.Knob, c.To, e.Min, e.Max) {
+	if !ok || !within(c.Knob, c.To, e.Min, e.Max) || c.Quota != "" && c.Quota != e.Quota {
 		synced = true
 		more := w.ownClaim(c)
 		more.Period = cmp.Or(e.Period, more.Period)

@@ -52,7 +52,7 @@ func (w *Writer) claims(c plan.Change) []journal.Entry {
 // ownClaim is the claim of the value of the file before a change, and of the range that the change asks for.
 func (w *Writer) ownClaim(c plan.Change) journal.Entry {
 	e := w.claimOf(c.Cgroup, c.Knob, c.From)
-	e.Min, e.Max = c.Min, c.Max
+	e.Min, e.Max, e.Quota = c.Min, c.Max, c.Quota
 	return e
 }
 

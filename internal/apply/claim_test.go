@@ -141,3 +141,29 @@ func TestNothingToClaim(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimedQuota: the journal has the quota that an owner has written beside a burst of ours, and the next one from
+// the next write of the burst on. A change that does not know it leaves it.
+func TestClaimedQuota(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		d := n.counted()
+		for _, x := range []struct {
+			burst, quota, want plan.Value
+			syncs              int
+		}{
+			{"50ms", "50ms", "50ms", 1},
+			{"40ms", "50ms", "50ms", 1},
+			{"50ms", "40ms", "40ms", 2},
+			{"900µs", "", "40ms", 3}, // below the claimed range
+		} {
+			c := n.change("/pod/a", plan.Burst, x.burst)
+			c.Quota = x.quota
+			n.do(c, plan.Applied)
+			j, err := journal.OpenDisk(d.Memory, "boot", n.k.Now)
+			n.must(err)
+			if e, _ := j.Entry(c.Cgroup, c.Knob); e.Quota != x.want || d.syncs != x.syncs {
+				t.Errorf("%+v: the journal has %s after %d syncs", x, e.Quota, d.syncs)
+			}
+		}
+	})
+}

@@ -28,7 +28,9 @@ import (
 // Known limits: the first refill is not covered for a group that gets its first quota after ExpectRefills, for some of
 // many groups named at once (watchAtOnce), and for a group beyond maxWatched: a refilled group replaces one that was
 // not refilled, or was refilled longest ago. An owner that rewrites the current value during a refill is taken for one
-// whose write was undone, where the limit is not declared (agent/effect.go). Of several writes between two readings
+// whose write was undone, where the limit is not declared (agent/effect.go). A burst that is set or restored can undo a
+// write as well, and is not followed by a reading: only a declared limit shows that, also to the next agent
+// (agent/handover.go), and none where the agent has stopped in order. Of several writes between two readings
 // only the last one is judged. A write of an owner that keeps the file open is judged when it closes the file.
 
 // maxWatched bounds the groups whose quota files are watched: each takes an inotify watch and pins an inode in memory.

@@ -18,6 +18,7 @@ type Entry struct {
 	Last     plan.Value // the newest intent; Original before the first
 	Prev     plan.Value // the intent before: a crash may lie between an intent and its write
 	Period   plan.Value // of a quota or burst: the period that all these values are of; empty when not known
+	Quota    plan.Value // of a burst: the quota that the group's owner had written; empty when not known
 	Since    time.Time  // of the claim
 	intents  int
 }
@@ -51,7 +52,8 @@ func (e Entry) scaled(period plan.Value) Entry {
 	if n == 1 {
 		return e
 	}
-	for _, v := range []*plan.Value{&e.Original, &e.Baseline, &e.Min, &e.Max, &e.Last, &e.Prev, &e.Period} {
+	for _, v := range []*plan.Value{&e.Original, &e.Baseline, &e.Min, &e.Max, &e.Last, &e.Prev, &e.Period,
+		&e.Quota} {
 		*v = v.Times(n)
 	}
 	return e

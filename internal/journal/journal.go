@@ -208,15 +208,16 @@ func (j *Journal) writeAll(f File) (size int64, records int, err error) {
 
 // Claim syncs to disk the values of files before their first write, and the ranges of the values that
 // will be written, all of them or none. Claim ignores Last, Prev and Since of the entries. Claiming again widens the
-// range; claiming what Entry.In returns scales the entry. When it fails, the files must not be written.
+// range and renews the quota; claiming what Entry.In returns scales the entry. When it fails, the files must not be
+// written.
 func (j *Journal) Claim(entries ...Entry) error {
 	records := make([]record, 0, len(entries))
 	for _, e := range entries {
 		if !utf8.ValidString(e.Path) {
 			return fmt.Errorf("claim %s of %q: a path that is not UTF-8 cannot be journalled", e.Knob, e.Path)
 		}
-		records = append(records, record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original,
-			Baseline: e.Baseline, Min: e.Min, Max: e.Max, Period: e.Period, Time: j.now().Round(0)})
+		e.Since = j.now().Round(0)
+		records = append(records, e.claim())
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -46,6 +46,7 @@ type record struct {
 	Min      plan.Value `json:"min,omitempty"`
 	Max      plan.Value `json:"max,omitempty"`
 	Period   plan.Value `json:"period,omitempty"`
+	Quota    plan.Value `json:"quota,omitempty"`
 	Time     time.Time  `json:"time,omitzero"`
 }
 
@@ -97,7 +98,7 @@ func (t table) play(r record) error {
 			t[k] = e
 		}
 		*e = e.scaled(r.Period)
-		e.Min, e.Max, e.Period = r.Min, r.Max, cmp.Or(e.Period, r.Period)
+		e.Min, e.Max, e.Period, e.Quota = r.Min, r.Max, cmp.Or(e.Period, r.Period), cmp.Or(r.Quota, e.Quota)
 	case opIntent:
 		e.Prev, e.Last = e.Last, r.Value
 		e.intents++
@@ -131,10 +132,7 @@ func (t table) sorted() []Entry {
 // records are the fewest that amount to an entry.
 func (e Entry) records() []record {
 	base := record{ID: e.ID, Knob: e.Knob}
-	claim := base
-	claim.Op, claim.Original, claim.Baseline = opClaim, e.Original, e.Baseline
-	claim.Min, claim.Max, claim.Period, claim.Time = e.Min, e.Max, e.Period, e.Since
-	records := []record{claim}
+	records := []record{e.claim()}
 	values := []plan.Value{e.Prev, e.Last}
 	for _, v := range values[2-min(e.intents, 2):] {
 		intent := base
@@ -142,6 +140,12 @@ func (e Entry) records() []record {
 		records = append(records, intent)
 	}
 	return records
+}
+
+// claim is the record that makes an entry.
+func (e Entry) claim() record {
+	return record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original, Baseline: e.Baseline, Min: e.Min,
+		Max: e.Max, Period: e.Period, Quota: e.Quota, Time: e.Since}
 }
 
 // content is a journal file, read.

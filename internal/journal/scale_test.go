@@ -14,7 +14,7 @@ func TestEntryScaled(t *testing.T) {
 	disk := NewMemory()
 	j := openDisk(t, disk)
 	c := claimOf("/a", plan.Quota, "10ms")
-	c.Period = "5ms"
+	c.Period, c.Quota = "5ms", "5ms"
 	must(t, j.Claim(c))
 	must(t, j.Intend(c.ID, c.Knob, "20ms"))
 	must(t, j.Intend(c.ID, c.Knob, "30ms"))
@@ -42,7 +42,7 @@ func TestEntryScaled(t *testing.T) {
 	for _, got := range []*Journal{j, again} {
 		wantEntries(t, got.Entries(), scaled)
 	}
-	if scaled.Original != "80ms" || scaled.Last != "240ms" || scaled.Period != "40ms" {
+	if scaled.Original != "80ms" || scaled.Last != "240ms" || scaled.Period != "40ms" || scaled.Quota != "40ms" {
 		t.Errorf("%+v", scaled)
 	}
 	scaled.Period = ""

@@ -57,10 +57,21 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 		}
 		back := in.Value == e.Baseline
 		changes = append(changes, plan.Change{Cgroup: in.ID, Knob: in.Knob, From: e.InFile, To: in.Value, Min: in.Min,
-			Max: in.Max, Why: in.Why, Refill: in.Refill, Restore: in.Release && back && e.State != Lost,
-			Repair: back && e.State == Lost})
+			Max: in.Max, Quota: l.ownersQuota(in.Key), Why: in.Why, Refill: in.Refill,
+			Restore: in.Release && back && e.State != Lost, Repair: back && e.State == Lost})
 	}
 	return changes
+}
+
+// ownersQuota is, for a burst, the quota that the group's owner has written; "": it is not known.
+func (l *Ledger) ownersQuota(key plan.Key) plan.Value {
+	if key.Knob != plan.Burst {
+		return ""
+	}
+	if quota := l.entries[plan.Key{ID: key.ID, Knob: plan.Quota}]; quota != nil {
+		return quota.Baseline
+	}
+	return ""
 }
 
 // Restores makes the changes that restore the baseline of files that hold a value of ours without an intent for it. A

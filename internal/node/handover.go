@@ -92,33 +92,40 @@ func AnotherRuns(err error) bool {
 	return errors.As(err, &locked) && !locked.Stranger
 }
 
+// Left is what an agent left behind that did not stop in order.
+type Left struct {
+	Entries []journal.Entry // of the journal
+	Results []plan.Result   // of restoring them
+}
+
 // PutBackLeft restores what a dead agent left behind, before anything that takes its time: an agent that is killed
 // again right after its start has done this much. Where the writes were passed on, Inherit takes them over.
-func (n *Node) PutBackLeft(passed bool, log *slog.Logger) []plan.Result {
+func (n *Node) PutBackLeft(passed bool, log *slog.Logger) (left Left) {
 	if passed {
-		return nil
+		return left
 	}
-	results := n.Writer.Restore(nil, false)
-	for _, r := range results {
+	left.Entries = n.Journal.Entries()
+	left.Results = n.Writer.Restore(nil, false)
+	for _, r := range left.Results {
 		log.Info("left behind by an agent that did not stop in order", "cgroup", r.Change.Cgroup.Path, "knob",
 			r.Change.Knob, "outcome", r.Outcome, "in_force", r.InForce, "error", r.Err)
 	}
-	return results
+	return left
 }
 
 // Heir is an agent that goes on with what another one has written.
 type Heir interface {
 	Adopt(entries []journal.Entry)
-	Recovered(results []plan.Result)
+	Recovered(entries []journal.Entry, results []plan.Result)
 }
 
-// Inherit takes over the journal's entries after a handover. left is what came of those that were restored.
-func (n *Node) Inherit(ctx context.Context, a Heir, passed bool, left []plan.Result, log *slog.Logger) error {
+// Inherit takes over the journal's entries after a handover. left is what PutBackLeft restored.
+func (n *Node) Inherit(ctx context.Context, a Heir, passed bool, left Left, log *slog.Logger) error {
 	if passed && ctx.Err() == nil {
 		a.Adopt(n.Journal.Entries())
 	} else {
-		results := n.PutBackLeft(false, log) // what was passed on in the moment of our end, or refused a moment ago
-		a.Recovered(append(left, results...))
+		more := n.PutBackLeft(false, log) // what was passed on in the moment of our end, or refused a moment ago
+		a.Recovered(append(left.Entries, more.Entries...), append(left.Results, more.Results...))
 	}
 	return lock.EndHandover(n.StateDir)
 }

@@ -104,6 +104,7 @@ type Change struct {
 	To     Value       `json:"to"`     // what it is to hold
 	Min    Value       `json:"-"`      // the range that this owner may ever write here; journalled once
 	Max    Value       `json:"-"`
+	Quota  Value       `json:"-"`   // of a burst: the quota that the group's owner has written; "": not known
 	Why    string      `json:"why"` // the reason
 	// it puts the owner's value back: after it, nothing of Plimsoll's is in the file
 	Restore bool `json:"restore,omitempty"`
