@@ -1,6 +1,6 @@
 #!/bin/bash
-# profiles.sh: AppArmor's parser compiles each of the profiles that we ship, as it would to load them. No kernel of the tests
-# has AppArmor: what the profiles do is not tested.
+# profiles.sh: AppArmor's parser compiles each of the profiles that we ship, as it would to load them. What they do is tested by
+# vm/apparmor.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v apparmor_parser >/dev/null || PATH=$PATH:/usr/sbin:/sbin

@@ -76,7 +76,7 @@ tier_kernel_long() { # what tier kernel leaves out
 }
 tier_vm() { bash test/vm/matrix.sh; }
 tier_vm_all() { # all tests on all kernels
-  ALL=1 CELLS="5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2 7.0:v2 7.1:v2 7.2:v2 7.3:v2 6.12:systemd" bash test/vm/matrix.sh
+  ALL=1 CELLS="5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2 7.0:v2 7.1:v2 7.2:v2 7.3:v2 6.12:apparmor 7.3:apparmor 6.12:systemd" bash test/vm/matrix.sh
 }
 tier_vm_scx() { bash test/vm/scx.sh; }
 tier_vm_arm64() { bash test/vm/arm64.sh; }

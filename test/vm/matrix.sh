@@ -1,7 +1,8 @@
 #!/bin/bash
 # matrix.sh: the contract with each kernel (what is read, written, reported, refilled, restored): real-kernel tests and the end-to-end
 # script, on each kernel and cgroup version; one line a cell. As many cells run at a time as there are CPUs: an emulated machine
-# takes one. What doctor says there has to be in docs/KERNELS.md. The cell 6.18:scx is one short machine of scx.sh, and 6.12:systemd is systemd.sh.
+# takes one. What doctor says there has to be in docs/KERNELS.md. The cell 6.18:scx is one short machine of scx.sh; 6.12:apparmor and
+# 6.12:systemd are apparmor.sh and systemd.sh.
 # What ../moved.list moves to tier vm-all is left out, and in e2e.sh what it does not run beside the file brief; ALL=1 runs all.
 # The guests' time is counted in instructions (ICOUNT in boot.sh), so that a busy host changes nothing of what they measure. Not with
 # ALL=1, which tests in the host's time. Nor on 5.10 and 6.1, which do not boot so: they keep the host's time, and come last,
@@ -13,7 +14,7 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-6.18:v2 7.3:v2 6.12:v2 7.0:v2 6.18:scx 5.10:v1 6.1:v2}
+cells=${CELLS:-6.18:v2 7.3:v2 6.12:v2 7.0:v2 6.18:scx 6.12:apparmor 5.10:v1 6.1:v2}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-1500} ICOUNT=${ICOUNT-$([ -n "${ALL:-}" ] || echo 3)}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
@@ -105,11 +106,12 @@ cell() {
   sed -n 's/^DOCTOR //p' "$out" | tail -1 >"$work/doctor/$1.json"
 }
 
-# systemd KERNEL: prints what came of guest/systemd.sh.
-systemd() {
-  local begin=$SECONDS out=$work/out-systemd word=ok
-  ICOUNT= "$vm/systemd.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
-  printf '%-6s %-8s %-6s %8d  %d scenarios\n' "$1" systemd $word $((SECONDS - begin)) "$(grep -c '^ok ' "$out")"
+# script KERNEL NAME: prints what came of guest/NAME.sh.
+script() {
+  local begin=$SECONDS out=$work/out-$1-$2 word=ok icount=$ICOUNT
+  [ "$2" != systemd ] || icount=
+  ICOUNT=$icount "$vm/$2.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
+  printf '%-6s %-8s %-6s %8d  %d scenarios\n' "$1" "$2" $word $((SECONDS - begin)) "$(grep -c '^ok ' "$out")"
 }
 
 printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
@@ -117,7 +119,7 @@ for cell in $cells; do
   while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || true; done
   case $cell in
     *:scx) SHORT=1 "$vm/scx.sh" || touch "$work/failed" ;;
-    *:systemd) systemd "${cell%:*}" ;;
+    *:apparmor | *:systemd) script "${cell%:*}" "${cell#*:}" ;;
     *) cell "$cell" ;;
   esac &
 done
