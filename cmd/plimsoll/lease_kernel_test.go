@@ -137,7 +137,7 @@ func TestLeaseOfAStoppedAgent(t *testing.T) {
 	if err := l.agent.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(patience(lease.After / 2)) // it hangs, and half of the lease is left
+	time.Sleep(lease.After / 2) // it hangs, and half of the lease is left
 	l.stillRaised()
 	select {
 	case <-l.agent.done:
