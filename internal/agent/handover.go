@@ -51,9 +51,10 @@ func (a *Agent) remember(entries []journal.Entry) {
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		a.adopted[e.ID] = true
-		if e.Quota != "" {
+		quota := plan.Key{ID: e.ID, Knob: plan.Quota}
+		if _, pending := a.ledger.Entry(quota); e.Quota != "" && !pending {
 			e = apply.Present(a.Tree, e)
-			a.ledger.Adopt(plan.Key{ID: e.ID, Knob: plan.Quota}, e.Quota, e.Quota)
+			a.ledger.Adopt(quota, e.Quota, e.Quota)
 		}
 	}
 }

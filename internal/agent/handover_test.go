@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +109,35 @@ func TestSuccessorTakesBackWhatItsPolicyDoesNotWant(t *testing.T) {
 	w.run(time.Second)
 	w.want("/calm", 50*ms, 0)
 	w.want("/busy", 50*ms, 0)
+}
+
+// TestSuccessorRetriesARefusedRestore: a quota that the kernel does not let it put back at once, beside a burst of the
+// agent before, is not another program's.
+func TestSuccessorRetriesARefusedRestore(t *testing.T) {
+	w := newWorld(t)
+	w.alone(w.container("/a", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quota := journal.Entry{ID: w.id("/a"), Knob: plan.Quota, Original: "50ms", Min: "50ms", Max: "80ms"}
+	burst := journal.Entry{ID: quota.ID, Knob: plan.Burst, Original: "0s", Min: "0s", Max: "50ms", Quota: "50ms"}
+	if err := errors.Join(j.Claim(quota, burst), j.Intend(quota.ID, quota.Knob, "80ms")); err != nil {
+		t.Fatal(err)
+	}
+	w.limit("/a", 80*ms)
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && name == "cpu/a/cpu.cfs_quota_us" {
+			return syscall.EBUSY
+		}
+		return nil
+	}
+	w.inherit(func(entries []journal.Entry) { w.agent.Adopt(entries) })
+	w.want("/a", 80*ms, 0)
+	w.kernel.Fault = nil
+	w.run(20 * time.Second)
+	w.want("/a", 50*ms, 50*ms)
+	w.wantProblem("")
 }
 
 func TestSuccessorPutsBackWhatIsNotItsToLookAfter(t *testing.T) {
