@@ -36,10 +36,20 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 }
 
 // Recovered takes note of what a previous agent left behind: the entries that its journal had, and the results of
-// restoring them. It is called before the first turn. Only refused restores are left, which are retried.
+// restoring them, the newest last. It is called before the first turn. Only refused restores are left: a limit is ours
+// until it is restored.
 func (a *Agent) Recovered(entries []journal.Entry, results []plan.Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	last := map[plan.Key]plan.Result{}
+	for _, r := range results {
+		last[r.Change.Key()] = r
+	}
+	for key, r := range last {
+		if key.Knob.OfBandwidth() && r.Outcome == plan.Refused {
+			a.retryLater(a.Clock(), r)
+		}
+	}
 	a.remember(entries)
 	a.cpus.Unshielded(results)
 }

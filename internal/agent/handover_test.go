@@ -114,6 +114,15 @@ func TestSuccessorTakesBackWhatItsPolicyDoesNotWant(t *testing.T) {
 // TestSuccessorRetriesARefusedRestore: a quota that the kernel does not let it put back at once, beside a burst of the
 // agent before, is not another program's.
 func TestSuccessorRetriesARefusedRestore(t *testing.T) {
+	for name, begin := range map[string]func(*world){
+		"handed over": func(w *world) { w.inherit(func(entries []journal.Entry) { w.agent.Adopt(entries) }) },
+		"killed":      (*world).kill,
+	} {
+		t.Run(name, func(t *testing.T) { retriesARefusedRestore(t, begin) })
+	}
+}
+
+func retriesARefusedRestore(t *testing.T, begin func(*world)) {
 	w := newWorld(t)
 	w.alone(w.container("/a", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
@@ -132,7 +141,7 @@ func TestSuccessorRetriesARefusedRestore(t *testing.T) {
 		}
 		return nil
 	}
-	w.inherit(func(entries []journal.Entry) { w.agent.Adopt(entries) })
+	begin(w)
 	w.want("/a", 80*ms, 0)
 	w.kernel.Fault = nil
 	w.run(20 * time.Second)

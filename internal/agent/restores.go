@@ -49,16 +49,22 @@ func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 			a.ledger.Drop(key.ID, key.Knob)
 			continue
 		}
-		if !a.pending[key] {
-			a.pending[key] = true
-			a.ledger.Adopt(key, r.Change.To, r.Change.From)
-			a.Log.Warn("could not restore a file; retrying", "cgroup", key.Path, "knob", key.Knob, "to", r.Change.To,
-				"error", r.Err)
-		}
-		a.ledger.Learn(now, []plan.Result{r})
-		problem := fmt.Sprintf(report.ProblemNotRestored, key.Path, key.Knob, r.Change.To, r.Err)
-		a.record.Problem(pendingRestore(key), problem)
+		a.retryLater(now, r)
 	}
+}
+
+// retryLater remembers a restore that the kernel has refused.
+func (a *Agent) retryLater(now time.Time, r plan.Result) {
+	key := r.Change.Key()
+	if !a.pending[key] {
+		a.pending[key] = true
+		a.ledger.Adopt(key, r.Change.To, r.Change.From)
+		a.Log.Warn("could not restore a file; retrying", "cgroup", key.Path, "knob", key.Knob, "to", r.Change.To,
+			"error", r.Err)
+	}
+	a.ledger.Learn(now, []plan.Result{r})
+	problem := fmt.Sprintf(report.ProblemNotRestored, key.Path, key.Knob, r.Change.To, r.Err)
+	a.record.Problem(pendingRestore(key), problem)
 }
 
 func (a *Agent) forgetPending(key plan.Key) {
