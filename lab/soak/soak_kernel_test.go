@@ -46,9 +46,13 @@ func TestFilesOfGroupsThatAreGone(t *testing.T) {
 // behind, also when it is interrupted. It is too short to say what grows.
 func TestSoakOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
+	slow := time.Duration(1)
+	if os.Getenv("PLIMSOLL_EMULATED") != "" { // an agent takes ten seconds to start
+		slow = 4
+	}
 	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, containers: 20,
-		span: 12 * time.Second, kill: 3 * time.Second,
-		last: 4 * time.Second, churn: 20, flap: 4 * time.Second,
+		span: slow * 12 * time.Second, kill: slow * 3 * time.Second,
+		last: slow * 4 * time.Second, churn: 20, flap: slow * 4 * time.Second,
 		every: 250 * time.Millisecond, seed: 1}
 	t.Setenv("TMPDIR", t.TempDir())
 	r, err := frame.Run(t.Context(), "soak", s, t.Logf)
