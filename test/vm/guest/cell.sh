@@ -5,13 +5,14 @@
 # PLIMSOLL_EMULATED says that the CPU is emulated: a test's bound on time does not hold here.
 # PLIMSOLL_BINARY is the binary that tests run: there is no Go here.
 export PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_EMULATED=1 PLIMSOLL_BINARY=$PWD/plimsoll
-[ ! -e brief ] || export GOGC=400 # reading the kernel's type information takes a quarter less; vm-all measures memory
+timeout=1800s # of a package, in the guest's time; what a hung one costs
+[ ! -e brief ] || { timeout=600s && export GOGC=400; } # reading the kernel's type information takes a quarter less; vm-all measures memory
 failed=0
 for binary in ./*.test; do
   [ -e "$binary" ] || break
   name=$(basename "$binary" .test)
   begin=$(cut -d. -f1 /proc/uptime)
-  "$binary" -test.v -test.timeout 600s -test.skip "$(cat skip)" -test.run "$(cat "$name.run")" >/tmp/out 2>&1
+  "$binary" -test.v -test.timeout $timeout -test.skip "$(cat skip)" -test.run "$(cat "$name.run")" >/tmp/out 2>&1
   code=$?
   seconds=$(($(cut -d. -f1 /proc/uptime) - begin))
   ran=$(grep -c '^--- PASS' /tmp/out)
