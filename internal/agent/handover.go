@@ -54,9 +54,9 @@ func (a *Agent) Recovered(entries []journal.Entry, results []plan.Result) {
 	a.cpus.Unshielded(results)
 }
 
-// remember has the ledger know the quotas that a previous agent knew for their owners'. Where a write of a burst undid
-// that of an owner (apply/undone.go), by the previous agent's last or by its restore, the file still holds such a quota
-// while another one is declared: that one is late then, and the one in the file is not another program's.
+// remember has the ledger know the quotas that a previous agent knew for their owners'. Where the last write of a
+// burst, or its restore, undid that of an owner (apply/undone.go), the file still holds such a quota while another one
+// is declared. That one is late then, and the one in the file is not another program's.
 func (a *Agent) remember(entries []journal.Entry) {
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {

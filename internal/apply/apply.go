@@ -289,8 +289,7 @@ func normal(c plan.Change) (plan.Change, error) {
 }
 
 // claim makes sure that the journal has the original value of the file, and the quota beside a burst, and that the new
-// value is in the claimed range.
-// synced says that it had to wait for the disk.
+// value is in the claimed range. synced says that it had to wait for the disk.
 func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	e, ok := w.journal.Entry(c.Cgroup, c.Knob)
 	if ok && !w.ours(e, c.From) && c.From != e.Original {

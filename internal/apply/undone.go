@@ -30,7 +30,7 @@ import (
 // not refilled, or was refilled longest ago. An owner that rewrites the current value during a refill is taken for one
 // whose write was undone, where the limit is not declared (agent/effect.go). A burst that is set or restored can undo a
 // write as well, and is not followed by a reading: only a declared limit shows that, also to the next agent
-// (agent/handover.go), and none where the agent has stopped in order. Of several writes between two readings
+// (agent/handover.go). After an agent that has stopped in order, nothing does. Of several writes between two readings
 // only the last one is judged. A write of an owner that keeps the file open is judged when it closes the file.
 
 // maxWatched bounds the groups whose quota files are watched: each takes an inotify watch and pins an inode in memory.
