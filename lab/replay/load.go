@@ -20,15 +20,16 @@ import (
 	"plimsoll/lab/frame"
 )
 
-func kinds() []string { return []string{"bursts", "requests", "batch"} }
+func kinds() []string { return []string{"bursts", "requests", "batch", "web", "collector"} }
 
 // job is work for one thread.
 type job struct{ at, cost time.Duration }
 
 const grain = 5 * time.Millisecond
 
-// script is a load: of a runtime whose collector stops all threads now and then, of a service that is asked by many, or
-// of a batch.
+// script is a load: of a runtime whose threads have much to do at once now and then, of a service with a few long
+// requests, of a batch, of a service with many short requests, or of a collector that stops all threads for as long
+// each time.
 func script(kind string, seed uint64, length time.Duration) (list []job, err error) {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(kind))))
 	random := func(mean time.Duration) time.Duration {
@@ -46,6 +47,12 @@ func script(kind string, seed uint64, length time.Duration) (list []job, err err
 		case "batch":
 			list = append(list, job{at, time.Second})
 			at += 4*time.Second + random(500*time.Millisecond)
+		case "web":
+			list = append(list, job{at, random(10 * time.Millisecond)})
+			at += time.Duration(rng.ExpFloat64() * float64(time.Second) / 20)
+		case "collector":
+			list = append(list, job{at, 100 * time.Millisecond}, job{at, 100 * time.Millisecond})
+			at += 1030 * time.Millisecond
 		default:
 			return nil, fmt.Errorf("-load %q: %v", kind, kinds())
 		}

@@ -1,7 +1,7 @@
 // Command replay holds `plimsoll replay` against reality: what it foretells of a recorded time, beside what came of the
 // same load.
 //
-// Approach: three kinds of load, each a script of jobs from a seed. Each runs twice without a limit, then under a limit
+// Approach: five kinds of load, each a script of jobs from a seed. Each runs twice without a limit, then under a limit
 // with the policy none, and with auto, with the flight recorder on. The record of none is replayed with auto. Time lost
 // is that of the record of the real run; delays are the load's own: how much later each 5 ms of its CPU time were done
 // than in the first run without a limit. What else runs on the machine is in them: the delay of the second run says how
@@ -69,7 +69,7 @@ func (s *settings) Flags(set *flag.FlagSet) {
 		guestThreads))
 	set.StringVar(&s.vm, "vm", "",
 		"measure in a virtual machine with this kernel (6.18), whose time is counted in instructions")
-	set.StringVar(&s.only, "only", "", "run only this load: bursts, requests or batch")
+	set.StringVar(&s.only, "only", "", fmt.Sprintf("run only this load, one of %v", kinds()))
 	set.StringVar(&s.kind, "load", "", "be this load")
 	set.StringVar(&s.out, "out", "", "with -load: the file of what it measures")
 }
