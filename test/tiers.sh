@@ -79,7 +79,10 @@ tier_vm_all() { # all tests on all kernels
   ALL=1 CELLS="5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2 7.0:v2 7.1:v2 7.2:v2 7.3:v2 6.12:apparmor 7.3:apparmor 6.12:systemd" bash test/vm/matrix.sh
 }
 tier_vm_scx() { bash test/vm/scx.sh; }
-tier_vm_arm64() { bash test/vm/arm64.sh; }
+tier_vm_arm64() {
+  bash test/setup.sh arm64 || cannot "no QEMU for arm64" "apt-get install qemu-system-arm" || return
+  bash test/vm/arm64.sh
+}
 tier_vm_core() { bash test/vm/core.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
