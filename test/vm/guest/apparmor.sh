@@ -66,7 +66,7 @@ agent_and_serve() {
   grep -q 'throttles: events from eBPF' /tmp/out || fail "no events: $(cat /tmp/out)" || return 1
   su -s /bin/sh nobody -c './confined plimsoll-serve /usr/local/bin/plimsoll serve --agent-socket /run/plimsoll-read/read.sock' >/tmp/serve.log 2>&1 &
   helper=$!
-  within 20 served || fail "no metrics: $(cat /tmp/serve.log; wget -O - http://127.0.0.1:12779/metrics 2>&1 | head -3; ls -lad /run/plimsoll /run/plimsoll/*; dmesg | tail -3)" || return 1
+  within 20 served || fail "no metrics: $(cat /tmp/serve.log)" || return 1
   is $helper plimsoll-serve || return 1
   stop TERM && same "after SIGTERM" && unrefused
 }
@@ -92,11 +92,13 @@ refused() {
   mkdir -p /mnt
   echo secret >/etc/secret
   : >/tmp/allowed >/run/mine
-  for profile in plimsoll:/plimsoll plimsoll-serve:/plimsoll plimsoll-lease:/plimsoll-lease; do
-    program=${profile#*:}
+  for pair in plimsoll:/plimsoll plimsoll-serve:/plimsoll plimsoll-lease:/plimsoll-lease; do
+    profile=${pair%:*} program=${pair#*:}
     cp /bin/busybox $program
+    held=$(NAMED="-a cat" ./confined $profile $program /proc/self/attr/current 2>&1) # it runs, or all would seem refused
+    [ "$held" = "$profile (enforce)" ] || echo "  $program under $profile: $held" >>/tmp/allowed
     while read -r name rest; do
-      NAMED="-a $name" is_refused ./confined ${profile%:*} $program $rest || echo "  ${profile%:*} allows $name $rest" >>/tmp/allowed
+      NAMED="-a $name" is_refused ./confined $profile $program $rest || echo "  $profile allows $name $rest" >>/tmp/allowed
     done </tmp/attempts
   done
   while read -r name rest; do
