@@ -165,7 +165,7 @@ type Agent struct {
 	sooner         chan struct{}        // next is earlier than before
 	turned         chan struct{}        // a turn has ended
 	notes          []record.Note        // what happened to files, not recorded yet
-	adopted        map[workload.ID]bool // groups taken over, until the first reading
+	adopted        map[workload.ID]bool // groups of the journal of the agent before, until the first reading
 	retired        time.Time            // when Retire was called; zero: it was not
 	ended          bool                 // Run has ended, and everything is restored
 	pending        map[plan.Key]bool    // restores that the kernel has refused, to be retried

@@ -124,7 +124,8 @@ func TestModelSaysWhatWas(t *testing.T) {
 
 // TestForetold: what a replay foretells of auto, beside the same load under auto. The time that auto saves is right
 // within 6 %, the CPU time above the limit within its bounds, and the time that is still lost, on average, within 15 %;
-// where work comes by chance, within a half.
+// where work comes by chance, within a half, and where all of it is alike, within 2 %. Of the web's requests none loses
+// any, and that is foretold.
 func TestForetold(t *testing.T) {
 	part := map[string]float64{"requests": 0.5, "bursts": 0.15, "batch": 0.15, "collector": 0.02}
 	for name, load := range loads() {
