@@ -61,12 +61,13 @@ tier_kernel_parts() {
   kernel_tests_of "$(kernel_tests)" '^$' $(kernel_packages | grep -vE "$agents") &&
     kernel_tests_of "$no_agents" '^$' ./cmd/plimsoll
 }
-# kernel_tests_of RUN SKIP PACKAGE...: one package at a time, while the next ones are linked. Their time counts while they wait.
+# kernel_tests_of RUN SKIP PACKAGE...: one package at a time, also of the other tier, for their groups have the greatest weights and keep
+# each other's programs from the CPUs for seconds. The next packages are linked meanwhile. Their time counts while they wait.
 kernel_tests_of() {
   need_groups || return
   local moved
   moved=$(listed kernel) || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -timeout 30m -p 4 -exec "flock $(mktemp -p "$work")" -run "$1" -skip "$2|$moved" "${@:3}"
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -timeout 30m -p 4 -exec "flock $work/turn" -run "$1" -skip "$2|$moved" "${@:3}"
 }
 tier_kernel_long() { # what tier kernel leaves out
   need_groups || return
