@@ -55,67 +55,30 @@ func (s *Series) demand(h history, r Reading, seed uint64) (list []stint) {
 	for _, e := range h.episodes {
 		switch {
 		case r.kind == late:
-			list = append(list, e.retimed(func(x stint) time.Duration { return x.ran })...)
+			list = append(list, retimed(e.work)...)
 		case r.kind == early || e.open:
-			list = append(list, e.retimed(func(stint) time.Duration { return 0 })...)
+			work := slices.Clone(e.work)
+			for i := range work {
+				work[i].came = 0
+			}
+			list = append(list, retimed(work)...)
 			list = append(list, s.goesOn(e)...)
 		default:
-			list = append(list, e.retimed(s.byChance(e.arrivals(h.comings, s.Period, rng)))...)
+			for _, w := range e.spells(h, s.Period, rng) {
+				list = append(list, retimed(s.parts(w, w.arrivals(h, e.threads(), s.Period, rng)))...)
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b stint) int { return cmp.Compare(a.came, b.came) })
 	return list
 }
 
-// arrival is the time from which on work comes: all up to so much of it, in the order in which it was done.
-type arrival struct{ at, upTo time.Duration }
-
-// arrivals draws when the work of an episode came, and how much of it at a time: some at the begin, and more so long
-// after each other as new work is seen to come. The amounts do not depend on that,
-// and their sum is that of the episode.
-func (e episode) arrivals(c comings, period time.Duration, rng *rand.Rand) (list []arrival) {
-	var all, end time.Duration
-	for _, x := range e.work {
-		all += x.work
-		end = max(end, x.ran+x.work)
-	}
-	if len(e.work) == 0 {
-		return nil
-	}
-	begin, sum := e.work[0].ran, 0.0
-	most := float64(end-begin) / float64(period)
-	for at := 0.0; len(list) == 0 || at < most; at += c.next(rng, most) {
-		sum += rng.ExpFloat64()
-		list = append(list, arrival{begin + time.Duration(at*float64(period)),
-			time.Duration(sum * float64(time.Second))})
-	}
-	for i := range list {
-		list[i].upTo = time.Duration(float64(list[i].upTo) * all.Seconds() / sum)
-	}
-	return list
-}
-
-// byChance says when work came by arrivals. It is asked in the order in which the work was done. None came later than
-// its thread was seen to be there in the place in which it was done: as the place's throttle began.
-func (s *Series) byChance(arrivals []arrival) func(stint) time.Duration {
-	var done time.Duration
-	return func(x stint) time.Duration {
-		for len(arrivals) > 1 && arrivals[0].upTo <= done {
-			arrivals = arrivals[1:]
-		}
-		done += x.work
-		place := x.ran / s.Period
-		there := (place+1)*s.Period - s.Places[place].Lost - x.work
-		return min(arrivals[0].at, max(x.ran, there))
-	}
-}
-
-// retimed has the work of threads that stood come at a time, and not before they had done what they did before. Of what
-// comes later than that a sliver comes then: else nothing would have stood.
-func (e episode) retimed(came func(stint) time.Duration) (list []stint) {
+// retimed has the work of threads that stood come when it came, and not before they had done what they did before. Of
+// what comes later than that a sliver comes then: else nothing would have stood.
+func retimed(work []stint) (list []stint) {
 	ended := map[int]time.Duration{} // by lane
-	for _, x := range e.work {
-		at := came(x)
+	for _, x := range work {
+		at := x.came
 		if x.came = x.ran; x.follows {
 			if x.came = max(ended[x.lane], at); x.came > ended[x.lane] {
 				part := x

@@ -21,10 +21,11 @@
 //   - Late: work came as it was done, and next to nothing was held back.
 //   - Early: each thread would have gone on while it stood, up to the work that was done until the end of the episode.
 //     In an episode that never ended there is no such bound.
-//   - Likely: as Early, but new work comes in an episode as long after work came as it is seen to come where the group
-//     does not stand, by chance (comings in work.go). Requests of many clients come as often at any time, so that a
-//     long episode is many of them. What comes in turns, a batch or a collector, comes so much later that one episode
-//     is one turn. The amounts are drawn, too. There are eight such readings.
+//   - Likely: as Early, but a thread's work comes in parts, by chance: as long after other work as it is seen to come
+//     where the group does not stand (comings in work.go), and so that the thread is never without while it is busy
+//     (spell.go). Requests of many clients come as often at any time, so that a long episode is many of them. What
+//     comes in turns, a batch or a collector, comes so much later that one episode is one turn. There are eight such
+//     readings.
 //
 // Each reading is the load of a group of the simulated kernel (package sim), on which package trial drives the shipped
 // agent: no decision is made here. A figure is the mean of the likely readings, its range that of all.

@@ -58,6 +58,14 @@ func collector() sim.Load {
 // recorded runs a load on the simulated kernel, and records a minute as the flight recorder does.
 func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Series {
 	t.Helper()
+	s, _ := recordedAt(t, quota, load, p, seed)
+	return s
+}
+
+// recordedAt is recorded with a quota, and what came of the jobs.
+func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Policy, seed uint64) (*Series,
+	[]sim.Response) {
+	t.Helper()
 	const path = "/lab/a"
 	begin := t0().Add(-10 * time.Second)
 	w, err := trial.New(trial.Scenario{Kernel: sim.Config{CPUs: 4, Version: 2, BurstFile: true, Start: begin,
@@ -84,7 +92,7 @@ func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Seri
 	if err != nil || len(list) != 1 || len(notes) != 0 {
 		t.Fatal(err, len(list), notes)
 	}
-	return list[0]
+	return list[0], w.Kernel.Responses(path)
 }
 
 func minute() Setup {

@@ -24,6 +24,8 @@ type stint struct {
 	work    time.Duration
 	follows bool // the thread had stood before it: it could have begun sooner
 	never   bool // it was not done
+	// Of a thread that was alone: for how long it had nothing to do in this place.
+	idle time.Duration
 }
 
 // episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or
@@ -53,11 +55,20 @@ func (s *Series) episodes() (list []episode) {
 	return list
 }
 
+// threads is how many threads did its work.
+func (e episode) threads() (n int) {
+	for _, x := range e.work {
+		n = max(n, x.lane)
+	}
+	return n
+}
+
 // history is what was done.
 type history struct {
 	episodes []episode
-	free     []stint // outside of them
-	comings  comings // of all its time
+	free     []stint       // outside of them
+	comings  comings       // of all its time
+	usual    time.Duration // the mean use of a place
 }
 
 // history reads a series for a machine of so many CPUs.
@@ -65,6 +76,9 @@ func (s *Series) history(cpus float64) history {
 	h := history{episodes: s.episodes()}
 	rate := s.rate(h.episodes, cpus)
 	h.comings = s.comings()
+	for _, p := range s.Places {
+		h.usual += p.Used / time.Duration(len(s.Places))
+	}
 	next := 0
 	for i, p := range s.Places {
 		if next < len(h.episodes) && i > h.episodes[next].last {
@@ -78,7 +92,7 @@ func (s *Series) history(cpus float64) history {
 		}
 	}
 	for i := range h.episodes {
-		s.threads(&h.episodes[i], rate, cpus)
+		s.share(&h.episodes[i], rate, cpus)
 	}
 	return h
 }
@@ -96,44 +110,66 @@ const (
 // bin is that of so many places since work came.
 func bin(age int) int { return min(int(math.Log(float64(max(age, 1)))/math.Log(widths)), bins-1) }
 
-// comings looks at the empty places after each run of places with work, and at the first with work again. Where no
-// place is empty so soon after work came, it takes the next later ones.
+// comings looks at the empty places between runs of places with work, and at the first with work again. After the last
+// run the load may have ended. Where no place is empty so soon after work came, it takes the next later ones.
 func (s *Series) comings() comings {
 	var places, came [bins]float64
-	start, busy := -1, false
+	start, last := -1, -1 // of the latest run
 	for i, p := range s.Places {
-		if p.Unknown {
-			start, busy = -1, false
-			continue
-		}
-		works := p.Used > trace || p.Lost > 0
-		if start >= 0 && !busy {
-			places[bin(i-start)]++
-			if works {
+		switch {
+		case p.Unknown:
+			start, last = -1, i
+		case p.Used <= trace && p.Lost == 0:
+		default:
+			again := last < i-1
+			if again && start >= 0 {
+				for at := last + 2; at <= i; at++ {
+					places[bin(at-start)]++
+				}
 				came[bin(i-start)]++
 			}
+			if again || start < 0 {
+				start = i
+			}
+			last = i
 		}
-		if works && !busy {
-			start = i
-		}
-		busy = works
 	}
 	list, rate := make(comings, bins), 0.0
 	for b := bins - 1; b >= 0; b-- {
-		if places[b] > 0 { // and one that stayed empty: a rate of which little is known is finite
-			rate = -math.Log(1 - came[b]/(places[b]+1))
+		if places[b] > 0 {
+			rate = often(places[b:], came[b:])
 		}
 		list[b] = rate
 	}
 	return list
 }
 
-// next draws how many places after work came new work comes, most at most:
-// when a sum of the rates reaches an exponential number.
-func (c comings) next(rng *rand.Rand, most float64) float64 {
+const (
+	enough = 20 // places, to tell a rate by
+	none   = 8  // with no work in any of so many, none comes so soon
+)
+
+// often is the rate of the first bin. Where it has few places, those of the next ones count too.
+func often(places, came []float64) float64 {
+	if came[0] == 0 && places[0] >= none {
+		return 0
+	}
+	n, k := 0.0, 0.0
+	for b := 0; b < len(places) && n < enough; b++ {
+		n, k = n+places[b], k+came[b]
+	}
+	if k == 0 {
+		return 0
+	}
+	return -math.Log(1 - (k+0.5)/(n+1)) // a rate of which little is known is finite
+}
+
+// next draws how many places after work came new work comes, most at most, where it comes so many times as often as
+// usual: when a sum of the rates reaches an exponential number.
+func (c comings) next(rng *rand.Rand, most, times float64) float64 {
 	left := rng.ExpFloat64()
 	for age := 0; float64(age) < most; age++ {
-		rate := c[bin(age)]
+		rate := times * c[bin(age)]
 		if left < rate {
 			return float64(age) + left/rate
 		}
@@ -185,10 +221,10 @@ func (s *Series) outside(i int, rate, cpus float64) (list []stint) {
 	return list
 }
 
-// threads divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in
+// share divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in
 // it. A thread that ran in a part of the time only had just come, or was just done: what it does later came later. The
 // first and the last place do not show their rates, and have those of the places beside them.
-func (s *Series) threads(e *episode, usual, cpus float64) {
+func (s *Series) share(e *episode, usual, cpus float64) {
 	rate := usual
 	for i := e.first; i <= e.last; i++ {
 		if r, ok := s.seen(i); ok {
@@ -216,6 +252,10 @@ func (s *Series) threads(e *episode, usual, cpus float64) {
 			x := stint{lane: lane, ran: at, work: work, follows: stands[lane] > 0}
 			if !x.follows {
 				x.ran = at + max(0, busy-work)
+			}
+			x.came = x.ran
+			if idle := run - busy; len(parts) == 1 && (x.follows || i == e.first) && idle > leastRun && work > trace {
+				x.idle = idle
 			}
 			e.work = append(e.work, x)
 			if x.follows && work.Seconds() < whole*busy.Seconds() { // it was done

@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+)
+
+// TestDelayThatIsRead: the p99 delay that is read of the record of a limited service is what its limit cost it, on
+// average over minutes of which each hangs on one or two episodes.
+func TestDelayThatIsRead(t *testing.T) {
+	for _, c := range []struct {
+		perSecond float64
+		cost      time.Duration
+		threads   int
+	}{{20, 10 * ms, 1}, {5, 40 * ms, 1}, {25, 12 * ms, 2}, {8, 40 * ms, 2}} {
+		load := sim.Poisson(c.perSecond, sim.Exponential(c.cost), c.threads)
+		const minutes = 16
+		var was, read time.Duration
+		for seed := range uint64(minutes) {
+			s, limited := recordedAt(t, 30*ms*time.Duration(c.threads), load, strategy.None, seed)
+			_, free := recordedAt(t, time.Second, load, strategy.None, seed)
+			for _, list := range [][]sim.Response{limited, free} {
+				slices.SortFunc(list, func(a, b sim.Response) int { return a.Arrived.Compare(b.Arrived) })
+			}
+			var late []sample
+			for i, r := range limited {
+				late = append(late, sample{max(0, r.Done.Sub(free[i].Done)), r.Cost})
+			}
+			o, h := minute(), s.history(4)
+			o.From = s.Begin
+			was += percentile(late, 0.99) / minutes
+			for _, r := range readings()[:samples] {
+				read += percentile(s.delays(s.demand(h, r, seed), o), 0.99) / minutes / samples
+			}
+		}
+		t.Logf("%+v: delayed by %v, read %v", c, was, read)
+		if !near(read, was, 0.25, 0) {
+			t.Errorf("%+v: delayed by %v, read %v", c, was, read)
+		}
+	}
+}
+
+// TestSpells: a thread that was busy all along has at no time had less to do than it did, but for what is moved in a
+// place that the turn takes apart.
+func TestSpells(t *testing.T) {
+	s := recorded(t, sim.Poisson(10, sim.Exponential(40*ms), 1), strategy.None, 1)
+	h, rng, seen := s.history(4), rand.New(rand.NewPCG(1, 1)), 0
+	for _, e := range h.episodes {
+		if e.open {
+			continue
+		}
+		for _, w := range e.spells(h, s.Period, rng) {
+			begin, end, work := w.span()
+			list := w.arrivals(h, 1, s.Period, rng)
+			if list[0].at != begin || list[len(list)-1].upTo.Round(time.Microsecond) != work.Round(time.Microsecond) {
+				t.Fatalf("%v of work from %v to %v: %v", work, begin, end, list)
+			}
+			for i, a := range list[1:] {
+				seen++
+				if done := w.done(a.at, s.Period); list[i].upTo < done-10*ms || a.at < list[i].at {
+					t.Errorf("%v came until %v, and %v was done; then more at %v", list[i].upTo, list[i].at, done, a.at)
+				}
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d comings", seen)
+	}
+}
+
+// TestTurnIsOneSpell: what comes in turns is not divided, also where a turn fills most of the time until the next one.
+func TestTurnIsOneSpell(t *testing.T) {
+	s := series()
+	s.Places = make([]Place, 600)
+	for i := range s.Places {
+		switch at := i % 43; {
+		case at == 0:
+			s.Places[i] = Place{Used: 50 * ms, Lost: 30 * ms}
+		case at < 33:
+			s.Places[i] = Place{Used: 50 * ms, Lost: 50 * ms}
+		case at == 33:
+			s.Places[i] = Place{Used: 20 * ms}
+		}
+	}
+	h, rng := s.history(4), rand.New(rand.NewPCG(1, 1))
+	for _, e := range h.episodes {
+		list := e.spells(h, s.Period, rng)
+		if len(list) != 1 || len(list[0].arrivals(h, 1, s.Period, rng)) != 1 {
+			t.Errorf("%d spells, the first came in %v", len(list), list[0].arrivals(h, 1, s.Period, rng))
+		}
+	}
+}
+
+// TestLongSpellIsMany: of a spell in which more was done than usual more came, by the root of it. Each of two threads
+// has half of what comes.
+func TestLongSpellIsMany(t *testing.T) {
+	var w spell
+	for i := range time.Duration(10) {
+		w = append(w, stint{lane: 1, ran: i * 100 * ms, work: 50 * ms})
+	}
+	w[9].work = 100 * ms // so that it lasts for ten places
+	once := make(comings, bins)
+	for i := range once {
+		once[i] = 1
+	}
+	for _, c := range []struct {
+		usual   time.Duration
+		threads int
+		comings float64
+	}{{55 * ms, 1, 10}, {55 * ms / 4, 1, 20}, {55 * ms, 2, 10 / math.Sqrt2}, {220 * ms, 1, 5}} {
+		rng, n := rand.New(rand.NewPCG(1, 1)), 0
+		const draws = 2000
+		for range draws {
+			n += len(w.arrivals(history{comings: once, usual: c.usual}, c.threads, 100*ms, rng)) - 1
+		}
+		if got := float64(n) / draws; math.Abs(got-c.comings) > 0.3 {
+			t.Errorf("%+v: came %v times after the first", c, got)
+		}
+	}
+}
