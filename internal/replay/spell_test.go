@@ -97,6 +97,31 @@ func TestTurnIsOneSpell(t *testing.T) {
 	}
 }
 
+// TestEndOfAThrottle: a throttle that ends a moment after its period is not one of the next place, which does not show
+// by its rate how many threads ran.
+func TestEndOfAThrottle(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		places [][2]int
+		last   int
+		work   string
+	}{
+		{"the last place", [][2]int{{50, 75}, {50, 75}, {20, 1}, {0, 0}}, 2,
+			"1: 0 0 25; 2: 0 0 25; 1: 100 100 25; 2: 100 100 25; 1: 200 200 10; 2: 200 200 10"},
+		{"hardly anything was left", [][2]int{{50, 75}, {50, 75}, {2, 1}, {0, 0}}, 2,
+			"1: 0 0 25; 2: 0 0 25; 1: 100 100 25; 2: 100 100 25; 1: 200 200 1; 2: 200 200 1"},
+		{"it goes on", [][2]int{{50, 75}, {40, 1}, {50, 75}, {20, 0}}, 3, ""},
+		{"it began at the end", [][2]int{{50, 1}, {50, 75}, {20, 0}}, 2, ""},
+		{"a short one", [][2]int{{50, 1}, {20, 0}}, 1, ""},
+	} {
+		h := series(c.places...).history(4)
+		got := h.episodes[0]
+		if len(h.episodes) != 1 || got.last != c.last || c.work != "" && told(got.work) != c.work {
+			t.Errorf("%s: %d episodes, the first until place %d: %s", c.name, len(h.episodes), got.last, told(got.work))
+		}
+	}
+}
+
 // TestLongSpellIsMany: of a spell in which more was done than usual more came, by the root of it. Each of two threads
 // has half of what comes.
 func TestLongSpellIsMany(t *testing.T) {

@@ -9,9 +9,11 @@ import (
 
 const (
 	leastRun = 10 * time.Millisecond // of wall time, to tell a rate by: the kernel counts to its tick
-	least    = 0.05                  // a rate
-	noise    = 0.15                  // of a rate, in threads
-	trace    = time.Millisecond      // of CPU time in a place: no more is no work
+	// After its period has ended a throttle lasts until the timer has come to each CPU. The record says 1 ms for less.
+	blink = 2 * time.Millisecond
+	least = 0.05             // a rate
+	noise = 0.15             // of a rate, in threads
+	trace = time.Millisecond // of CPU time in a place: no more is no work
 	// of the time in which its group ran: a thread that ran for so long was there all the time
 	whole = 0.75
 )
@@ -44,7 +46,7 @@ func (s *Series) episodes() (list []episode) {
 			continue
 		}
 		e := episode{first: i}
-		for i < len(s.Places) && s.Places[i].Lost > 0 {
+		for i < len(s.Places) && s.Places[i].Lost > 0 && (i == e.first || !s.onlyEnds(i)) {
 			i++
 		}
 		if e.last = i; i == len(s.Places) || s.Places[i].Unknown {
@@ -53,6 +55,11 @@ func (s *Series) episodes() (list []episode) {
 		list = append(list, e)
 	}
 	return list
+}
+
+// onlyEnds says whether all that is lost in a place is what the throttle of the one before took until it was ended.
+func (s *Series) onlyEnds(i int) bool {
+	return s.Places[i].Lost <= blink && (i+1 == len(s.Places) || s.Places[i+1].Lost == 0)
 }
 
 // threads is how many threads did its work.
@@ -180,7 +187,7 @@ func (c comings) next(rng *rand.Rand, most, times float64) float64 {
 
 // seen is the rate of a place that begins and ends throttled: its threads ran all the time in which they did not stand.
 func (s *Series) seen(i int) (rate float64, ok bool) {
-	if i == 0 || s.Places[i].Lost == 0 || s.Places[i-1].Lost == 0 {
+	if i == 0 || s.Places[i].Lost == 0 || s.Places[i-1].Lost == 0 || s.onlyEnds(i) {
 		return 0, false
 	}
 	run := s.Period - s.Places[i].Lost
