@@ -69,15 +69,22 @@ func (w spell) span() (begin, end, work time.Duration) {
 	return w[0].ran, last.ran + last.work, work
 }
 
-// done is how much of it was done until an instant. In each place it is taken to be done evenly.
-func (w spell) done(until, period time.Duration) (sum time.Duration) {
+// progress says how much of it was done until an instant, each time a later one. In each place it is taken to be done
+// evenly.
+func (w spell) progress(period time.Duration) func(until time.Duration) time.Duration {
 	begin, end, _ := w.span()
-	for _, x := range w {
-		place := x.ran / period * period
-		from, to := max(place, begin), min(place+period, end)
-		sum += time.Duration(float64(x.work) * min(1, max(0, (until-from).Seconds()/(to-from).Seconds())))
+	sum, next := time.Duration(0), 0
+	return func(until time.Duration) time.Duration {
+		for ; next < len(w); next++ {
+			place := w[next].ran / period * period
+			from, to := max(place, begin), min(place+period, end)
+			if until < to {
+				return sum + time.Duration(float64(w[next].work)*max(0, (until-from).Seconds()/(to-from).Seconds()))
+			}
+			sum += w[next].work
+		}
+		return sum
 	}
-	return sum
 }
 
 // arrival is the time from which on work comes: all up to so much of it, in the order in which it was done.
@@ -105,9 +112,10 @@ func (w spell) arrivals(h history, threads int, period time.Duration, rng *rand.
 // turned begins arrivals where they lack most of what was done.
 func (w spell) turned(list []arrival, period time.Duration) (turned []arrival) {
 	begin, end, work := w.span()
+	done := w.progress(period)
 	first, least, came := 0, time.Duration(math.MaxInt64), time.Duration(0)
 	for i, a := range list {
-		if there := came - w.done(a.at, period); there < least {
+		if there := came - done(a.at); there < least {
 			first, least = i, there
 		}
 		came = a.upTo

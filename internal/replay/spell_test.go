@@ -61,9 +61,10 @@ func TestSpells(t *testing.T) {
 			if list[0].at != begin || list[len(list)-1].upTo.Round(time.Microsecond) != work.Round(time.Microsecond) {
 				t.Fatalf("%v of work from %v to %v: %v", work, begin, end, list)
 			}
+			progress := w.progress(s.Period)
 			for i, a := range list[1:] {
 				seen++
-				if done := w.done(a.at, s.Period); list[i].upTo < done-10*ms || a.at < list[i].at {
+				if done := progress(a.at); list[i].upTo < done-10*ms || a.at < list[i].at {
 					t.Errorf("%v came until %v, and %v was done; then more at %v", list[i].upTo, list[i].at, done, a.at)
 				}
 			}

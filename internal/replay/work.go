@@ -83,9 +83,14 @@ func (s *Series) history(cpus float64) history {
 	h := history{episodes: s.episodes()}
 	rate := s.rate(h.episodes, cpus)
 	h.comings = s.comings()
+	known := time.Duration(0)
 	for _, p := range s.Places {
-		h.usual += p.Used / time.Duration(len(s.Places))
+		if !p.Unknown {
+			known++
+			h.usual += p.Used
+		}
 	}
+	h.usual /= max(known, 1)
 	next := 0
 	for i, p := range s.Places {
 		if next < len(h.episodes) && i > h.episodes[next].last {
