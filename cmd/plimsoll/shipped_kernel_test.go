@@ -200,8 +200,8 @@ func (s *shipped) write(text string) {
 	}
 }
 
-// status asks the running agent. Emulated CPUs that a test keeps busy may leave it too little to answer in the 2 s that
-// it has.
+// status asks the running agent. Where a test keeps all emulated CPUs busy, the agent may get too little CPU time to
+// answer within the 2 s that it is given. That is not what these tests are about, so they ask again.
 func (s *shipped) status() (status report.Status) {
 	s.t.Helper()
 	out, err := s.run("status", "--json")

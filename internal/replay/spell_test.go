@@ -90,11 +90,37 @@ func TestTurnIsOneSpell(t *testing.T) {
 		}
 	}
 	h, rng := s.history(4), rand.New(rand.NewPCG(1, 1))
+	if len(h.episodes) != 14 {
+		t.Fatalf("%d episodes", len(h.episodes))
+	}
 	for _, e := range h.episodes {
 		list := e.spells(h, s.Period, rng)
 		if len(list) != 1 || len(list[0].arrivals(h, 1, s.Period, rng)) != 1 {
 			t.Errorf("%d spells, the first came in %v", len(list), list[0].arrivals(h, 1, s.Period, rng))
 		}
+	}
+	s = series([2]int{50, 75}, [2]int{50, 75}, [2]int{20, 0})
+	h = s.history(4)
+	if list := h.episodes[0].spells(h, s.Period, rng); len(list) != 2 || len(list[0]) != 3 || len(list[1]) != 3 {
+		t.Errorf("of two threads: %v", list)
+	}
+}
+
+// TestComingsBesideGaps: what was not recorded says nothing of how often work comes, nor does the quiet after the last.
+func TestComingsBesideGaps(t *testing.T) {
+	s := series()
+	s.Places = make([]Place, 1000)
+	s.Places[0].Used = 20 * ms
+	for i := 1; i < 100; i++ {
+		s.Places[i].Unknown = true
+	}
+	for i := 100; i < 190; i += 3 {
+		s.Places[i].Used = 20 * ms
+	}
+	h := s.history(4)
+	if h.comings[bin(3)] < 4 || h.comings[bin(100)] != 0 || h.usual != 31*20*ms/901 {
+		t.Errorf("comes %.2f times a place of age 3, %.2f of age 100; %v a place", h.comings[bin(3)],
+			h.comings[bin(100)], h.usual)
 	}
 }
 

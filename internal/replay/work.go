@@ -30,8 +30,8 @@ type stint struct {
 	idle time.Duration
 }
 
-// episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or
-// has a gap.
+// episode is a run of throttled places, and the place after it that is not, or only in its first moment (onlyEnds).
+// open: there is none, for the record ends or has a gap.
 type episode struct {
 	first, last int
 	open        bool
