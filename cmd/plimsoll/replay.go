@@ -33,8 +33,12 @@ type replayFlags struct {
 	json                    bool
 }
 
-// leadIn is how much of the record before a replay shows the agent the way there.
-const leadIn = 30 * time.Second
+const (
+	// leadIn is how much of the record before a replay shows the agent the way there.
+	leadIn = 30 * time.Second
+	// leadOut is how much of the record after it says when that was done which was throttled at its end.
+	leadOut = 30 * time.Second
+)
 
 // longestReplay bounds what is simulated.
 const longestReplay = 6 * time.Hour
@@ -164,9 +168,10 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string,
 	return replayReport(result, r, o, dir, warnings), result, nil
 }
 
-// recordedRange reads what the record has of a time.
+// recordedRange reads what the record has of a time, and of a while after it.
 func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
-	r, err := disk.Select(dir, from, to, func(*flight.Minute) bool { return true })
+	r, err := disk.Select(dir, from, to.Add(leadOut), func(*flight.Minute) bool { return true })
+	r.Rows = withoutLater(r.Rows, to)
 	switch {
 	case err != nil:
 		return r, noRecord(err)
@@ -176,7 +181,7 @@ func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
 		return r, withHint(fmt.Errorf("the record of this time cannot be read: %w", r.Skipped[0]),
 			"see docs/RECORD.md; the plimsoll that wrote it reads it")
 	}
-	if len(r.Covered) > 0 {
+	if len(r.Covered) > 0 && r.Covered[0] < to.UnixMilli() {
 		return r, errors.New("no container used CPU time under a limit in this time")
 	}
 	list, _, err := disk.List(dir)
@@ -191,16 +196,31 @@ func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
 				newest.In(from.Location()).Format(time.RFC3339)))
 }
 
+// withoutLater leaves out, of the rows from an instant on, those of containers that were not there before, or under
+// another name, or with another period.
+func withoutLater(rows []flight.Minute, from time.Time) []flight.Minute {
+	as := func(m *flight.Minute) string { return fmt.Sprint(m.PeriodUs, " ", m.Name()) }
+	before, later := map[string]string{}, from.UnixMilli()
+	for i := range rows {
+		if m := &rows[i]; m.Start < later {
+			before[m.Cgroup] = as(m)
+		}
+	}
+	return slices.DeleteFunc(rows, func(m flight.Minute) bool {
+		return m.Start >= later && before[m.Cgroup] != as(&m)
+	})
+}
+
 // choosePeriods makes series of the record: those that are meant, and their neighbours.
 func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (chosen, others []*replay.Series,
 	warnings []string, err error) {
-	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, from, o.To)
+	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, from, o.To.Add(leadOut))
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	named := meant(r.Rows, who)
 	for _, s := range list {
-		if named[s.Cgroup] && s.Last() > 0 {
+		if named[s.Cgroup] && s.LimitAt(o.To) > 0 {
 			chosen = append(chosen, s)
 		} else {
 			others = append(others, s)
@@ -224,11 +244,11 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
 		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
 		Containers: []report.Replayed{},
-		Gaps:       gaps(notBefore(r.Covered, o.From), o.From, o.To), Lost: r.Lost, Warnings: append([]string{},
+		Gaps:       gaps(touching(r.Covered, o.From, o.To), o.From, o.To), Lost: r.Lost, Warnings: append([]string{},
 			warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series
-		was := float64(s.Last()) / float64(s.Period)
+		was := float64(s.LimitAt(o.To)) / float64(s.Period)
 		would := was
 		if o.Limit > 0 {
 			would = float64(o.Limit) / float64(cpu.DefaultPeriod)
@@ -248,10 +268,10 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 	return out
 }
 
-// notBefore are the minutes that are not before a time.
-func notBefore(minutes []int64, from time.Time) []int64 {
-	at := from.Truncate(time.Minute).UnixMilli()
-	return slices.DeleteFunc(slices.Clone(minutes), func(ms int64) bool { return ms < at })
+// touching are the minutes that touch a time.
+func touching(minutes []int64, from, to time.Time) []int64 {
+	first, end := from.Truncate(time.Minute).UnixMilli(), to.UnixMilli()
+	return slices.DeleteFunc(slices.Clone(minutes), func(ms int64) bool { return ms < first || ms >= end })
 }
 
 // replayConditions are those under which the figures hold.

@@ -121,6 +121,42 @@ func TestReplayDraws(t *testing.T) {
 	}
 }
 
+// TestReplayLooksFurther: the record after the time says how an episode ended that began in it, and nothing else: later
+// restarts, names, periods, limits and refills are not those of the time.
+func TestReplayLooksFurther(t *testing.T) {
+	at := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	for name, change := range map[string]func(m *flight.Minute){
+		"nothing": func(*flight.Minute) {},
+		"restart": func(m *flight.Minute) { m.Cgroup = "/kube/new" },
+		"name":    func(m *flight.Minute) { m.Container = "httpd" },
+		"period":  func(m *flight.Minute) { m.PeriodUs = 50_000 },
+		"limit":   func(m *flight.Minute) { m.LimitUs = 100_000 },
+		"refills": func(m *flight.Minute) { m.Refills = 7 },
+	} {
+		dir := t.TempDir()
+		incident(t, dir, at, func(n int, m *flight.Minute) {
+			if n > 0 {
+				change(m)
+			}
+		})
+		text, err := replayed(t, dir, "--at", incidentAt, "--for", "40.2s", "--json")
+		var r report.Replay
+		if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Containers) != 2 {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		c := r.Containers[0]
+		if c.Name == "shop/other/main" {
+			c = r.Containers[1]
+		}
+		if c.Name != "shop/web/nginx" || c.Limits[0] != 0.5 || c.Was.Refills != 0 || len(r.Warnings)+len(r.Gaps) > 0 {
+			t.Errorf("%s: %+v, %v, %v", name, c, r.Warnings, r.Gaps)
+		}
+		if len(r.Conditions) != 1 { // that a container was still throttled as the time ended
+			t.Errorf("%s: %q", name, r.Conditions)
+		}
+	}
+}
+
 // TestReplayOfBadInput: what cannot be replayed is said clearly.
 func TestReplayOfBadInput(t *testing.T) {
 	at := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)

@@ -20,7 +20,8 @@
 //
 //   - Late: work came as it was done, and next to nothing was held back.
 //   - Early: each thread would have gone on while it stood, up to the work that was done until the end of the episode.
-//     In an episode that never ended there is no such bound.
+//     What comes after the time that is asked for says how its last episode ended. In one that never ended there is no
+//     such bound.
 //   - Likely: as Early, but a thread's work comes in parts, by chance: as long after other work as it is seen to come
 //     where the group does not stand (comings in work.go), and so that the thread is never without while it is busy
 //     (spell.go). Requests of many clients come as often at any time, so that a long episode is many of them. What

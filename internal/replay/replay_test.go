@@ -55,7 +55,10 @@ func collector() sim.Load {
 	}}
 }
 
-// recorded runs a load on the simulated kernel, and records a minute as the flight recorder does.
+// after is how much of the record there is after a minute.
+const after = 15 * time.Second
+
+// recorded runs a load on the simulated kernel, and records a minute and more as the flight recorder does.
 func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Series {
 	t.Helper()
 	s, _ := recordedAt(t, quota, load, p, seed)
@@ -77,7 +80,7 @@ func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Pol
 	}
 	b := flight.NewBuilder(begin)
 	b.Know(map[string]flight.Known{path: {Container: "a", Limit: quota, Period: 100 * ms}})
-	for at := 100 * ms; at <= 70*time.Second; at += 100 * ms {
+	for at := 100 * ms; at <= 70*time.Second+after; at += 100 * ms {
 		used, lost := w.Kernel.Used(path), w.Kernel.ThrottledWall(path)
 		w.Run(100*ms, nil)
 		used, lost = w.Kernel.Used(path)-used, w.Kernel.ThrottledWall(path)-lost
@@ -87,8 +90,8 @@ func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Pol
 				Throttled: lost.Microseconds(), Count: 1}})
 		}
 	}
-	batch, _ := b.Close(t0().Add(2*time.Minute), true)
-	list, notes, err := FromRecord(batch.Rows, batch.Covered, begin, t0().Add(time.Minute))
+	batch, _ := b.Close(t0().Add(3*time.Minute), true)
+	list, notes, err := FromRecord(batch.Rows, batch.Covered, begin, t0().Add(time.Minute+after))
 	if err != nil || len(list) != 1 || len(notes) != 0 {
 		t.Fatal(err, len(list), notes)
 	}
@@ -126,36 +129,6 @@ func TestModelSaysWhatWas(t *testing.T) {
 				!near(m.Used.Value, c.Was.Used.Value, 0.01, 50*ms) {
 				t.Errorf("%s %d: the model says %+v, the record %+v", name, seed, m, c.Was)
 			}
-		}
-	}
-}
-
-// TestForetold: what a replay foretells of auto, beside the same load under auto. The time that auto saves is right
-// within 6 %, the CPU time above the limit within its bounds, and the time that is still lost, on average, within 15 %;
-// where work comes by chance, within a half, and where all of it is alike, within 2 %. Of the web's requests none loses
-// any, and that is foretold.
-func TestForetold(t *testing.T) {
-	part := map[string]float64{"requests": 0.5, "bursts": 0.15, "batch": 0.15, "collector": 0.02}
-	for name, load := range loads() {
-		var lost, lostForetold time.Duration
-		for seed := range uint64(5) {
-			c := compare(t, recorded(t, load, strategy.None, seed), minute())
-			real := compare(t, recorded(t, load, strategy.Auto, seed), minute())
-			if got, came := c.Would.Above, real.Was.Above.Value; came < got.Low-20*ms ||
-				float64(came) > 1.05*float64(got.High) {
-				t.Errorf("%s %d: above the limit: foretold %v, came %v", name, seed, got, came)
-			}
-			if saved, came := c.Was.Lost.Value-c.Would.Lost.Value, c.Was.Lost.Value-real.Was.Lost.Value; !near(saved,
-				came, 0.06, 5*ms) {
-				t.Errorf("%s %d: foretold to save %v, saved %v", name, seed, saved, came)
-			}
-			lost, lostForetold = lost+real.Was.Lost.Value, lostForetold+c.Would.Lost.Value
-			t.Logf("%s %d: lost %v; auto: foretold %v, came %v; above: foretold %v, came %v; p99 delay: was %v, "+
-				"foretold %v", name, seed, c.Was.Lost.Value,
-				c.Would.Lost, real.Was.Lost.Value, c.Would.Above, real.Was.Above.Value, c.Was.Delay, c.Would.Delay)
-		}
-		if !near(lostForetold, lost, part[name], 0) {
-			t.Errorf("%s: foretold to lose %v in all, lost %v", name, lostForetold, lost)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Setup is what a replay is asked for.
 type Setup struct {
-	From, To time.Time // that is told of; what the series have before is the way there
+	From, To time.Time // that is told of; what the series have before is the way there, and after how it ended
 	CPUs     int
 	Limit    time.Duration // CPU time per 100 ms; 0: as it was
 	Strategy strategy.Strategy
@@ -158,7 +158,7 @@ func (x *lot) conclude(k *sim.Kernel, o Setup, out *outcome) {
 		}
 	}
 	for _, p := range k.Periods(x.path) {
-		if quota := o.limit(x.series, x.series.limitAt(p.To)); within(p.To) && quota > 0 {
+		if quota := o.limit(x.series, x.series.LimitAt(p.To)); within(p.To) && quota > 0 {
 			out.above += max(0, p.Used-quota)
 		}
 	}
@@ -171,17 +171,6 @@ func (x *lot) conclude(k *sim.Kernel, o Setup, out *outcome) {
 
 func (o *outcome) add(delay, work time.Duration) {
 	o.late = append(o.late, sample{max(0, delay), work})
-}
-
-// limitAt is the limit that was in force at an instant.
-func (s *Series) limitAt(t time.Time) time.Duration {
-	quota := s.Limits[0].Quota
-	for _, l := range s.Limits {
-		if !l.From.After(t) {
-			quota = l.Quota
-		}
-	}
-	return quota
 }
 
 // percentile is the delay that so much of the work did not exceed.

@@ -17,8 +17,8 @@ type Series struct {
 	Begin                   time.Time
 	Places                  []Place
 	Limits                  []Limit // in the order of time, at least one; the first is in force from the begin
-	Refills                 int64
-	Raised                  bool // a quota above the limit was in force
+	Refills                 []Count // of each minute that has any
+	Raised                  bool    // a quota above the limit was in force
 }
 
 // Place is one period.
@@ -34,8 +34,22 @@ type Limit struct {
 	Quota time.Duration
 }
 
-// Last is the limit that is in force at the end.
-func (s *Series) Last() time.Duration { return s.Limits[len(s.Limits)-1].Quota }
+// Count is of a minute.
+type Count struct {
+	From time.Time
+	N    int64
+}
+
+// LimitAt is the limit that was in force until an instant.
+func (s *Series) LimitAt(t time.Time) time.Duration {
+	quota := s.Limits[0].Quota
+	for _, l := range s.Limits {
+		if l.From.Before(t) {
+			quota = l.Quota
+		}
+	}
+	return quota
+}
 
 // at is the place whose end is nearest to an instant.
 func (s *Series) at(end time.Time) int {
@@ -165,7 +179,9 @@ func (s *Series) add(m *flight.Minute) {
 			s.Places[at-1].Lost += over
 		}
 	}
-	s.Refills += int64(m.Refills)
+	if m.Refills > 0 {
+		s.Refills = append(s.Refills, Count{time.UnixMilli(m.Start), int64(m.Refills)})
+	}
 }
 
 // share is a part of an exact sum, in microseconds, as large as a part of the rounded sum.

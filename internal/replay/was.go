@@ -16,15 +16,21 @@ func (c *Container) was(o Setup) {
 			continue
 		}
 		lost, used = lost+p.Lost, used+p.Used
-		if quota := s.limitAt(end); quota > 0 {
+		if quota := s.LimitAt(end); quota > 0 {
 			above += max(0, p.Used-quota)
 		}
 	}
 	h := s.history(float64(o.CPUs))
 	for _, e := range h.episodes {
-		c.Open = c.Open || e.open
+		c.Open = c.Open || e.open && s.Begin.Add(time.Duration(e.first)*s.Period).Before(o.To)
 	}
-	f.Lost, f.Used, f.Above, f.Refills = exactly(lost), exactly(used), exactly(above), exactly(time.Duration(s.Refills))
+	refills := time.Duration(0)
+	for _, c := range s.Refills {
+		if c.From.Add(time.Minute).After(o.From) && c.From.Before(o.To) {
+			refills += time.Duration(c.N)
+		}
+	}
+	f.Lost, f.Used, f.Above, f.Refills = exactly(lost), exactly(used), exactly(above), exactly(refills)
 	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }),
 		Lost: s.curve(o, func(p Place) float64 { return p.Lost.Seconds() })}
 	var delays []time.Duration

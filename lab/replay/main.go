@@ -41,6 +41,7 @@ const (
 	more  = 5 * time.Millisecond
 	start = 12 * time.Second // the agent and the recorder have seen the group before the load begins
 	ready = time.Second      // the program of the load has started: what that uses is not compared
+	after = time.Second      // the record shows that the load has ended
 
 	hostThreads = 2
 	hostLimit   = 0.5
@@ -219,6 +220,7 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 	job := b.Launch(load, group, func(int) error { return experiment.Pause(ctx, ready) })
 	begin = time.Now()
 	frame.Check(job.Wait(ctx))
+	frame.Check(experiment.Pause(ctx, after))
 	frame.Check(json.Unmarshal(frame.Must(os.ReadFile(out)), &done))
 	return done, begin
 }
