@@ -91,6 +91,7 @@ sigterm_restores() { raise && stop TERM && same "after SIGTERM"; }
 
 none_is_passive() {
   start --policy none --include '/lab/*'
+  within 30 answers || fail "the agent does not answer" || return 1
   sleep 3
   same "under policy none" && stop TERM && same "after policy none"
 }
