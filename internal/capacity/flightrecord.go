@@ -54,7 +54,7 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
 		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
 		covered = append(covered, rows[i].Start)
 	}
-	list, _, err := replay.FromRecord(rows, covered, time.UnixMilli(first), time.UnixMilli(last).Add(time.Minute))
+	list, _, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first), time.UnixMilli(last).Add(time.Minute))
 	if err != nil {
 		return t, err
 	}

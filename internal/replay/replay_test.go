@@ -91,7 +91,7 @@ func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Pol
 		}
 	}
 	batch, _ := b.Close(t0().Add(3*time.Minute), true)
-	list, notes, err := FromRecord(batch.Rows, batch.Covered, begin, t0().Add(time.Minute+after))
+	list, notes, err := FromRecord(batch.Rows, batch.Covered, 4, begin, t0().Add(time.Minute+after))
 	if err != nil || len(list) != 1 || len(notes) != 0 {
 		t.Fatal(err, len(list), notes)
 	}
@@ -322,7 +322,7 @@ func TestMinuteThatBeginsBefore(t *testing.T) {
 		UsedUs: 12_000, Periods: 600, Used: used,
 		QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
 	for _, from := range []time.Duration{-time.Second, 0, 30 * time.Millisecond, time.Second, 59 * time.Second} {
-		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, t0().Add(from),
+		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, 2, t0().Add(from),
 			t0().Add(time.Minute+time.Second))
 		if err != nil || len(list) != 1 {
 			t.Fatal(err)
@@ -336,26 +336,41 @@ func TestMinuteThatBeginsBefore(t *testing.T) {
 	}
 }
 
-// TestLateTimer: throttled time that a late timer reports at the last of several periods is that of all of them.
+// TestLateTimer: throttled time that a late timer reports at the last of several periods is that of all of them, if the
+// group could not have used what it used in the rest of the last one.
 func TestLateTimer(t *testing.T) {
-	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 50, PeriodUs: 100_000, LimitUs: 50_000,
-		UsedUs: 153_000, ThrottledUs: 140_000, Periods: 3,
-		Used: []float32{5000, 5000, 5000}, ThrottledMs: []int32{0, 0,
-			140}, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
-	list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, t0(), t0().Add(time.Minute))
-	if err != nil || len(list) != 1 {
-		t.Fatal(err)
-	}
-	var lost []time.Duration
-	var used time.Duration
-	for _, p := range list[0].Places[:4] {
-		lost = append(lost, p.Lost)
-		used += p.Used
-	}
-	if fmt.Sprint(lost) != "[0s 40ms 100ms 0s]" {
-		t.Errorf("%v", lost)
-	}
-	if !near(used, 153*ms, 0, time.Microsecond) { // the sum is exact, the places are rounded
-		t.Errorf("used %v", used)
+	for _, c := range []struct {
+		used []float32 // 10 us
+		lost []int32   // ms
+		want string
+	}{
+		{[]float32{5000, 5000, 5000}, []int32{0, 0, 140}, "[0s 70ms 70ms 0s]"},
+		{[]float32{5000, 5000, 5000, 5000}, []int32{50, 0, 100, 50}, "[50ms 50ms 50ms 50ms]"},
+		{[]float32{2000, 4000, 0, 0}, []int32{0, 94, 0, 0}, "[64.666ms 29.333ms 0s 0s]"},
+		{[]float32{2000, 5000, 500, 0}, []int32{0, 75, 98, 0}, "[0s 75ms 98ms 0s]"}, // two CPUs can
+	} {
+		used, lost := float32(0), int32(0)
+		for i := range c.used {
+			used, lost = used+c.used[i], lost+c.lost[i]
+		}
+		m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 50, PeriodUs: 100_000, LimitUs: 50_000,
+			UsedUs: int64(used)*10 + 3000, ThrottledUs: int64(lost) * 1000, Periods: 3, Used: c.used,
+			ThrottledMs: c.lost, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
+		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, 2, t0(), t0().Add(time.Minute))
+		if err != nil || len(list) != 1 {
+			t.Fatal(err)
+		}
+		var places []time.Duration
+		var sum time.Duration
+		for _, p := range list[0].Places[:4] {
+			places = append(places, p.Lost.Truncate(time.Microsecond))
+			sum += p.Used
+		}
+		if fmt.Sprint(places) != c.want {
+			t.Errorf("%v: %v, want %s", c.lost, places, c.want)
+		}
+		if !near(sum, time.Duration(m.UsedUs)*time.Microsecond, 0, time.Microsecond) { // exact, as the places are not
+			t.Errorf("used %v", sum)
+		}
 	}
 }

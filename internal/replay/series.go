@@ -56,9 +56,9 @@ func (s *Series) at(end time.Time) int {
 	return int(math.Round(float64(end.Sub(s.Begin))/float64(s.Period))) - 1
 }
 
-// FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded,
-// in Unix ms.
-func FromRecord(rows []flight.Minute, covered []int64, from,
+// FromRecord makes series of rows in the order in which they were written, of a machine of so many CPUs. covered are
+// the minutes that were recorded, in Unix ms.
+func FromRecord(rows []flight.Minute, covered []int64, cpus float64, from,
 	to time.Time) (list []*Series, warnings []string, err error) {
 	groups := map[string][]*flight.Minute{}
 	for i := range rows {
@@ -66,7 +66,7 @@ func FromRecord(rows []flight.Minute, covered []int64, from,
 		groups[m.Cgroup] = append(groups[m.Cgroup], m)
 	}
 	for _, path := range sorted(groups) {
-		s, notes, err := build(groups[path], covered, from, to)
+		s, notes, err := build(groups[path], covered, cpus, from, to)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,7 +89,7 @@ func sorted[V any](m map[string]V) (keys []string) {
 }
 
 // build makes the series of one group; nil where no place is in the time.
-func build(rows []*flight.Minute, covered []int64, from, to time.Time) (*Series, []string, error) {
+func build(rows []*flight.Minute, covered []int64, cpus float64, from, to time.Time) (*Series, []string, error) {
 	last := rows[len(rows)-1]
 	name := last.Name()
 	rows, notes := once(rows, name, from.Location())
@@ -117,6 +117,7 @@ func build(rows []*flight.Minute, covered []int64, from, to time.Time) (*Series,
 	for _, m := range rows {
 		s.add(m)
 	}
+	s.settle(cpus)
 	s.limits(rows)
 	return s, notes, nil
 }
@@ -172,15 +173,28 @@ func (s *Series) add(m *flight.Minute) {
 		}
 		p.Unknown = false
 	}
-	// A late timer reports the time of several periods at the last.
-	for at := min(first+len(m.Used), len(s.Places)) - 1; at > max(first, 0); at-- {
-		if over := s.Places[at].Lost - s.Period; over > 0 {
-			s.Places[at].Lost -= over
-			s.Places[at-1].Lost += over
-		}
-	}
 	if m.Refills > 0 {
 		s.Refills = append(s.Refills, Count{time.UnixMilli(m.Start), int64(m.Refills)})
+	}
+}
+
+// settle divides the lost time that a late timer reports at the last of several periods: no place has lost more than a
+// period, and what it used it did in the rest, on all CPUs at most. A place that cannot be, and the one before it, had
+// as many threads.
+func (s *Series) settle(cpus float64) {
+	for at := len(s.Places) - 1; at > 0; at-- {
+		p, before := &s.Places[at], &s.Places[at-1]
+		if over := p.Lost - s.Period; over > 0 {
+			p.Lost -= over
+			before.Lost += over
+		}
+		both, lost := (p.Used + before.Used).Seconds(), p.Lost+before.Lost
+		if p.Used.Seconds() <= cpus*(s.Period-p.Lost+blink).Seconds() || lost >= 2*s.Period || before.Unknown {
+			continue
+		}
+		run := time.Duration(float64(2*s.Period-lost) * p.Used.Seconds() / both)
+		p.Lost = min(lost, max(0, s.Period-run))
+		before.Lost = lost - p.Lost
 	}
 }
 
