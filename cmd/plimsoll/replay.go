@@ -214,8 +214,7 @@ func withoutLater(rows []flight.Minute, from time.Time) []flight.Minute {
 // choosePeriods makes series of the record: those that are meant, and their neighbours.
 func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (chosen, others []*replay.Series,
 	warnings []string, err error) {
-	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, float64(o.CPUs), from,
-		o.To.Add(leadOut))
+	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, float64(o.CPUs), from, o.To.Add(leadOut))
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -184,12 +184,15 @@ func (s *Series) add(m *flight.Minute) {
 func (s *Series) settle(cpus float64) {
 	for at := len(s.Places) - 1; at > 0; at-- {
 		p, before := &s.Places[at], &s.Places[at-1]
+		if before.Unknown {
+			continue
+		}
 		if over := p.Lost - s.Period; over > 0 {
 			p.Lost -= over
 			before.Lost += over
 		}
 		both, lost := (p.Used + before.Used).Seconds(), p.Lost+before.Lost
-		if p.Used.Seconds() <= cpus*(s.Period-p.Lost+blink).Seconds() || lost >= 2*s.Period || before.Unknown {
+		if p.Used.Seconds() <= cpus*(s.Period-p.Lost+blink).Seconds() || lost >= 2*s.Period {
 			continue
 		}
 		run := time.Duration(float64(2*s.Period-lost) * p.Used.Seconds() / both)

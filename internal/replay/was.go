@@ -25,9 +25,9 @@ func (c *Container) was(o Setup) {
 		c.Open = c.Open || e.open && s.Begin.Add(time.Duration(e.first)*s.Period).Before(o.To)
 	}
 	refills := time.Duration(0)
-	for _, c := range s.Refills {
-		if c.From.Add(time.Minute).After(o.From) && c.From.Before(o.To) {
-			refills += time.Duration(c.N)
+	for _, m := range s.Refills {
+		if m.From.Add(time.Minute).After(o.From) && m.From.Before(o.To) {
+			refills += time.Duration(m.N)
 		}
 	}
 	f.Lost, f.Used, f.Above, f.Refills = exactly(lost), exactly(used), exactly(above), exactly(refills)
