@@ -119,7 +119,7 @@ func TestReaction(t *testing.T) {
 func (p *pod) watch() (received func(text string) time.Time) {
 	p.t.Helper()
 	cmd := kubectlCommand("get", "pod", p.name, "--namespace", p.namespace, "--watch", "-o",
-		`go-template={{index .metadata.annotations "`+annotation+`"}}{{"\n"}}`)
+		`go-template={{with .metadata.annotations}}{{index . "`+annotation+`"}}{{end}}{{"\n"}}`)
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
