@@ -86,7 +86,7 @@ tier_vm_arm64() {
 }
 tier_vm_core() { bash test/vm/core.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
-# The time of a build of Kubernetes is not the tests'.
+# Kubernetes is built first, so that the tests' 20 minutes are theirs.
 kube_tests() { bash test/kube/binaries.sh >/dev/null && go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 # What tier kube leaves to kube-long, and what only an older version has the programs for: test/kube/README.md says why.
 kube_long='TestReaction|TestPublishedTables|TestBoundsOfTheAdministrator|TestApacheDemo|TestFullNode|TestIdleStopsTheKubelet'

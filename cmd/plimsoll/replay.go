@@ -244,7 +244,7 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
 		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
 		Containers: []report.Replayed{},
-		Gaps:       gaps(touching(r.Covered, o.From, o.To), o.From, o.To), Lost: r.Lost, Warnings: append([]string{},
+		Gaps:       gaps(notBefore(r.Covered, o.From), o.From, o.To), Lost: r.Lost, Warnings: append([]string{},
 			warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series
@@ -268,10 +268,10 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 	return out
 }
 
-// touching are the minutes that touch a time.
-func touching(minutes []int64, from, to time.Time) []int64 {
-	first, end := from.Truncate(time.Minute).UnixMilli(), to.UnixMilli()
-	return slices.DeleteFunc(slices.Clone(minutes), func(ms int64) bool { return ms < first || ms >= end })
+// notBefore are the minutes that are not before a time.
+func notBefore(minutes []int64, from time.Time) []int64 {
+	at := from.Truncate(time.Minute).UnixMilli()
+	return slices.DeleteFunc(slices.Clone(minutes), func(ms int64) bool { return ms < at })
 }
 
 // replayConditions are those under which the figures hold.
@@ -280,7 +280,7 @@ func replayConditions(result replay.Result) []string {
 		"busy here than it was"}
 	if slices.ContainsFunc(result.Containers, func(c replay.Container) bool { return c.Open }) {
 		list = append(list,
-			"a container was still throttled as the time ended, or a gap began: its demand has no upper bound but "+
+			"a container was still throttled as the record ended, or a gap began: its demand has no upper bound but "+
 				"its threads")
 	}
 	return list

@@ -151,9 +151,19 @@ func TestReplayLooksFurther(t *testing.T) {
 		if c.Name != "shop/web/nginx" || c.Limits[0] != 0.5 || c.Was.Refills != 0 || len(r.Warnings)+len(r.Gaps) > 0 {
 			t.Errorf("%s: %+v, %v, %v", name, c, r.Warnings, r.Gaps)
 		}
-		if len(r.Conditions) != 1 { // that a container was still throttled as the time ended
+		if len(r.Conditions) != 1 { // that a container was still throttled as the record ended
 			t.Errorf("%s: %q", name, r.Conditions)
 		}
+	}
+}
+
+// TestReplayTellsOfAGapAtTheEnd: the record after the time shows that it is one.
+func TestReplayTellsOfAGapAtTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	incident(t, dir, time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC), nil)
+	text, err := replayed(t, dir, "nginx", "--at", "2026-11-25T03:17:00Z", "--for", "100s")
+	if err != nil || !strings.Contains(text, "gap: nothing was recorded from 2026-11-25 03:18 UTC") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 
@@ -192,6 +202,7 @@ func TestReplayOfBadInput(t *testing.T) {
 		{whole, []string{"--at", incidentAt, "--limit", "0.8"}, "--limit needs a CONTAINER"},
 		{whole, []string{"--at", incidentAt, "nobody"}, "no container"},
 		{whole, []string{"--at", "2026-11-25T05:00:00Z"}, "nothing was recorded from"},
+		{whole, []string{"--at", "2026-11-25T03:11:00Z", "--for", "45s"}, "nothing was recorded from"},
 		{whole, []string{"--at", incidentAt, "--figure", "a.gif"}, "ends in .svg or .png"},
 		{filepath.Join(whole, "none"), []string{"--at", incidentAt}, "there is no record"},
 		{other, []string{"--at", incidentAt}, "changed from 100ms to 50ms"},

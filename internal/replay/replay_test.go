@@ -373,4 +373,16 @@ func TestLateTimer(t *testing.T) {
 			t.Errorf("used %v", sum)
 		}
 	}
+	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), PeriodUs: 100_000, LimitUs: 50_000, UsedUs: 50_000,
+		ThrottledUs: 120_000, Periods: 1, Used: []float32{5000}, ThrottledMs: []int32{120}, QuotaAt: []int32{0},
+		QuotaUs: []int64{50_000}}
+	list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, 2, t0().Add(-time.Second), t0().Add(time.Minute))
+	if err != nil || len(list) != 1 {
+		t.Fatal(err)
+	}
+	for i, p := range list[0].Places {
+		if p.Unknown && p.Lost > 0 {
+			t.Errorf("%v lost in place %d, of which nothing is known", p.Lost, i)
+		}
+	}
 }

@@ -34,7 +34,7 @@ type Limit struct {
 	Quota time.Duration
 }
 
-// Count is of a minute.
+// Count is how many there were in a minute.
 type Count struct {
 	From time.Time
 	N    int64
@@ -179,8 +179,9 @@ func (s *Series) add(m *flight.Minute) {
 }
 
 // settle divides the lost time that a late timer reports at the last of several periods: no place has lost more than a
-// period, and what it used it did in the rest, on all CPUs at most. A place that cannot be, and the one before it, had
-// as many threads.
+// period, and what it used it did in the rest, on all CPUs at most. Where a place could not have done that, it shares
+// what both lost with the one before, as if as many threads had run in both. cpus are those of the machine that was
+// recorded.
 func (s *Series) settle(cpus float64) {
 	for at := len(s.Places) - 1; at > 0; at-- {
 		p, before := &s.Places[at], &s.Places[at-1]
