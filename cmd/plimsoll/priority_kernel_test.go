@@ -18,8 +18,8 @@ import (
 func comesTo(t *testing.T, asked strategy.Mechanism, g *cgrouptest.Group) strategy.Mechanism {
 	t.Helper()
 	_, err := g.Tree().Idle(g.Path)
-	switch _, ext := os.Stat("/sys/kernel/sched_ext"); {
-	case asked == strategy.MechanismSchedExt && ext == nil:
+	switch {
+	case asked == strategy.MechanismSchedExt && noScheduler(t) == "":
 		return asked
 	case asked == strategy.MechanismWeight, err != nil:
 		return strategy.MechanismWeight

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/scx/scxtest"
 )
@@ -57,8 +58,24 @@ func (s *shipped) scheduler() (name string, pid int) {
 	return r.Ops, r.PID
 }
 
+const withoutSchedExt = "no sched_ext"
+
+// noScheduler is what plimsoll says of a kernel that loads no scheduler: of one without sched_ext, or of Debian's 7.1
+// and 7.2, whose type information lacks functions that the verifier asks for. "" is one that does.
+func noScheduler(t *testing.T) string {
+	t.Helper()
+	release := cgrouptest.Release(t)
+	if _, err := os.Stat("/sys/kernel/sched_ext"); err != nil {
+		return withoutSchedExt
+	}
+	if cgrouptest.AtLeast(release, "7.1") && !cgrouptest.AtLeast(release, "7.3") && strings.Contains(release, "+deb") {
+		return "a fault of this kernel's build"
+	}
+	return ""
+}
+
 // A scheduler is loaded, kept, not doubled, not replaced by one that does not work, and taken out by command and by
-// signal. Where the kernel has no sched_ext, that is what is said.
+// signal. Where the kernel loads none, that is what is said.
 func TestSched(t *testing.T) {
 	s := newShipped(t)
 	dir := t.TempDir()
@@ -68,9 +85,9 @@ func TestSched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat("/sys/kernel/sched_ext"); err != nil {
+	if why := noScheduler(t); why != "" {
 		for _, command := range []string{"check", "load"} {
-			if out, err := s.run("sched", command, fifo); err == nil || !strings.Contains(err.Error(), "no sched_ext") {
+			if out, err := s.run("sched", command, fifo); err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("sched %s: %q, %v", command, out, err)
 			}
 		}
