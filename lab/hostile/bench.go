@@ -259,6 +259,9 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 		return o, fmt.Errorf("read the throttles of the window: %w", err)
 	}
 	o = summarize(throttlesOf(events, writes, cpu.Percent(m.Job.Quota, capPercent), from, to))
+	for i := range o.Missed {
+		o.Missed[i].Group = m.jobs.Paths[slices.Index(m.jobs.Inodes, o.Missed[i].inode)]
+	}
 	o.Stolen = experiment.Ratio(stolen-before, time.Duration(m.Machine().CPUs)*(to-from))
 	if o.Memory, err = a.Child().Memory("VmHWM:"); err != nil {
 		return o, errors.Join(a.Child().Ended(), err)

@@ -33,6 +33,7 @@ func TestThrottlesOf(t *testing.T) {
 		return probe.Event{Group: group, Kind: probe.End, Since: since, At: at}
 	}
 	const from, to = 1000 * ms, 2000 * ms
+	missed := &miss{After: 100 * ms, Length: 50 * ms, inode: 1}
 	for name, c := range map[string]struct {
 		events []probe.Event
 		writes []write
@@ -46,12 +47,12 @@ func TestThrottlesOf(t *testing.T) {
 			[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1101*ms)}, []write{{1, 1103 * ms}},
 			[]throttle{{latency: ms}}},
 		"not by another's": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms)}, []write{{2, 1101 * ms}},
-			[]throttle{{50 * ms, true}}},
+			[]throttle{{50 * ms, missed}}},
 		"not by one in the next": {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1150*ms)},
-			[]write{{1, 1151 * ms}}, []throttle{{50 * ms, true}}},
+			[]write{{1, 1151 * ms}}, []throttle{{50 * ms, missed}}},
 		"by itself":             {[]probe.Event{begin(1, 1100*ms, 1150*ms, 10*ms), end(1, 1100*ms, 1120*ms)}, nil, nil},
 		"at the cap":            {[]probe.Event{begin(1, 1100*ms, 1150*ms, 36*ms)}, nil, nil},
-		"below it by a hair":    {[]probe.Event{begin(1, 1100*ms, 1150*ms, 35*ms)}, nil, []throttle{{50 * ms, true}}},
+		"below it by a hair":    {[]probe.Event{begin(1, 1100*ms, 1150*ms, 35*ms)}, nil, []throttle{{50 * ms, missed}}},
 		"too short to be ended": {[]probe.Event{begin(1, 1100*ms, 1103*ms, 10*ms)}, nil, nil},
 		"before the window":     {[]probe.Event{begin(1, 999*ms, 1050*ms, 10*ms)}, nil, nil},
 		"after it":              {[]probe.Event{begin(1, 2000*ms, 2050*ms, 10*ms)}, nil, nil},
@@ -59,7 +60,7 @@ func TestThrottlesOf(t *testing.T) {
 			[]throttle{{latency: ms}}},
 	} {
 		got := throttlesOf(c.events, c.writes, 40*ms, from, to)
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(throttle{})); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(throttle{}, miss{})); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 	}
@@ -71,9 +72,11 @@ func TestSummarize(t *testing.T) {
 	for i := range 99 {
 		list = append(list, throttle{latency: time.Duration(99-i) * ms})
 	}
-	got := summarize(append(list, throttle{90 * ms, true}))
-	if want := (outcome{Throttles: 100, P50: 50 * ms, P99: 98 * ms, Missed: 1}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+	lasted := miss{After: 2 * ms, Length: 90 * ms, inode: 1}
+	got := summarize(append(list, throttle{90 * ms, &lasted}))
+	want := outcome{Throttles: 100, P50: 50 * ms, P99: 98 * ms, Missed: []miss{lasted}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(miss{})); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
@@ -81,17 +84,20 @@ func TestSummarize(t *testing.T) {
 func TestAims(t *testing.T) {
 	quiet := outcome{Throttles: 400, P50: ms / 2, P99: 2 * ms, Memory: 50 << 20}
 	for want, change := range map[string]func(*row){
-		"":                    func(*row) {},
-		"p99 in ms, status":   func(r *row) { r.Hostile.P99 = 5*ms + 1 },
-		"throttles that last": func(r *row) { r.Hostile.Missed = 1 },
-		"memory":              func(r *row) { r.Hostile.Memory = aimMemory + 1 },
-		"agents":              func(r *row) { r.Fault = "killed" },
-		"throttles in a":      func(r *row) { r.Quiet.Throttles = 0 },
+		"":                  func(*row) {},
+		"p99 in ms, status": func(r *row) { r.Hostile.P99 = 5*ms + 1 },
+		"throttles that last": func(r *row) {
+			r.Hostile.Missed = []miss{{Group: "/lab/job3", After: ms, Length: 50 * ms}}
+		},
+		"memory":         func(r *row) { r.Hostile.Memory = aimMemory + 1 },
+		"agents":         func(r *row) { r.Fault = "killed" },
+		"throttles in a": func(r *row) { r.Quiet.Throttles = 0 },
 	} {
 		r := row{Condition: "status", Quiet: quiet, Hostile: quiet}
 		r.Hostile.P99 = 5 * ms
 		change(&r)
 		whole := &result{settings: &settings{}, Rows: []row{{Condition: "log", Quiet: quiet, Hostile: quiet}, r}}
+		named := "Missed: status: /lab/job3 after 0.001 s for 50 ms\n"
 		for _, f := range whole.Aims() {
 			if missed := want != "" && strings.HasPrefix(f.Name, want); f.Met() == missed {
 				t.Errorf("%q: %+v", want, f)
@@ -99,6 +105,7 @@ func TestAims(t *testing.T) {
 		}
 		var page bytes.Buffer
 		if whole.WriteText(&page); strings.Contains(page.String(), "missed\n") != (want != "") ||
+			strings.Contains(page.String(), named) != (len(r.Hostile.Missed) > 0) ||
 			strings.Contains(page.String(), "NaN") {
 			t.Errorf("%q: the page does not agree:\n%s", want, page.String())
 		}

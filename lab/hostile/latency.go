@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,7 +26,20 @@ type write struct {
 // throttle is one that an agent may end.
 type throttle struct {
 	latency time.Duration // from its begin to its end or a write, whichever came first, or to its period's end
-	missed  bool
+	missed  *miss
+}
+
+// miss is a throttle that nobody has ended. Several at one time tell of a stop of the agent or the machine, several of
+// one group of a group that is refused.
+type miss struct {
+	Group  string        `json:"group"`
+	After  time.Duration `json:"after_ns"` // the begin of its window
+	Length time.Duration `json:"length_ns"`
+	inode  uint64
+}
+
+func (m miss) String() string {
+	return fmt.Sprintf("%s after %.3f s for %s", m.Group, m.After.Seconds(), span(m.Length))
 }
 
 // throttlesOf are the throttles that began in a window and that an agent may end, with what became of them: a group may
@@ -61,7 +75,8 @@ func throttlesOf(events []probe.Event, writes []write, most, from, to time.Durat
 			}
 			list = append(list, throttle{latency: over - e.At})
 		case !ended || end >= expires-punctual:
-			list = append(list, throttle{latency: expires - e.At, missed: true})
+			left := expires - e.At
+			list = append(list, throttle{left, &miss{After: e.At - from, Length: left, inode: e.Group}})
 		} // else it has ended by itself: CPUs give unused slices back
 	}
 	return list
@@ -72,7 +87,7 @@ type outcome struct {
 	Throttles int           `json:"throttles"`
 	P50       time.Duration `json:"p50_ns"`
 	P99       time.Duration `json:"p99_ns"`
-	Missed    int           `json:"missed"`
+	Missed    []miss        `json:"missed"`
 	Memory    int64         `json:"rss_peak_bytes"`
 	Stolen    float64       `json:"stolen"` // part of the time of all CPUs
 }
@@ -82,8 +97,8 @@ func summarize(list []throttle) outcome {
 	latencies := make([]time.Duration, 0, len(list))
 	for _, t := range list {
 		latencies = append(latencies, t.latency)
-		if t.missed {
-			o.Missed++
+		if t.missed != nil {
+			o.Missed = append(o.Missed, *t.missed)
 		}
 	}
 	slices.Sort(latencies)

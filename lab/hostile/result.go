@@ -45,7 +45,7 @@ func (r *result) Aims() []experiment.Figure {
 			Value:  experiment.Milliseconds(row.Hostile.P99),
 			AtMost: experiment.Milliseconds(aimRatio*row.Quiet.P99 + aimMore), Measured: true})
 		fewest = min(fewest, float64(row.Quiet.Throttles), float64(row.Hostile.Throttles))
-		lasted, most = lasted+row.Hostile.Missed, max(most, row.Hostile.Memory)
+		lasted, most = lasted+len(row.Hostile.Missed), max(most, row.Hostile.Memory)
 		if row.Fault != "" {
 			faults++
 		}
@@ -66,8 +66,8 @@ func (r row) cells() []string {
 		return fmt.Sprintf("%.1f", experiment.Ratio(hostile, quiet))
 	}
 	return []string{r.Condition, fmt.Sprint(r.Quiet.Throttles), span(r.Quiet.P50), span(r.Quiet.P99),
-		fmt.Sprint(r.Quiet.Missed), percent(r.Quiet.Stolen),
-		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(r.Hostile.Missed),
+		fmt.Sprint(len(r.Quiet.Missed)), percent(r.Quiet.Stolen),
+		fmt.Sprint(r.Hostile.Throttles), span(r.Hostile.P50), span(r.Hostile.P99), fmt.Sprint(len(r.Hostile.Missed)),
 		percent(r.Hostile.Stolen),
 		ratio(r.Hostile.P50, r.Quiet.P50), ratio(r.Hostile.P99, r.Quiet.P99),
 		fmt.Sprintf("%.0f MiB", float64(max(r.Quiet.Memory, r.Hostile.Memory))/(1<<20))}
@@ -100,6 +100,12 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	for _, row := range r.Rows {
 		if row.Fault != "" {
 			fmt.Fprintf(page, "Careful: %s: %s\n", row.Condition, row.Fault)
+		}
+		for _, m := range row.Quiet.Missed {
+			fmt.Fprintf(page, "Missed in quiet, before %s: %v\n", row.Condition, m)
+		}
+		for _, m := range row.Hostile.Missed {
+			fmt.Fprintf(page, "Missed: %s: %v\n", row.Condition, m)
 		}
 	}
 }
