@@ -25,7 +25,12 @@ func kinds() []string { return []string{"bursts", "requests", "batch", "web", "c
 // job is work for one thread.
 type job struct{ at, cost time.Duration }
 
-const grain = 5 * time.Millisecond
+const (
+	grain = 5 * time.Millisecond
+	// collection is what a thread does in a collection: that of two is no multiple of a limit or of auto's cap. Of a
+	// multiple, what clocks cost decides whether the last microseconds are throttled for most of a period.
+	collection = 110 * time.Millisecond
+)
 
 // script is a load: of a runtime whose threads have much to do at once now and then, of a service with a few long
 // requests, of a batch, of a service with many short requests, or of a collector that stops all threads for as long
@@ -51,7 +56,7 @@ func script(kind string, seed uint64, length time.Duration) (list []job, err err
 			list = append(list, job{at, random(10 * time.Millisecond)})
 			at += time.Duration(rng.ExpFloat64() * float64(time.Second) / 20)
 		case "collector":
-			list = append(list, job{at, 100 * time.Millisecond}, job{at, 100 * time.Millisecond})
+			list = append(list, job{at, collection}, job{at, collection})
 			at += 1030 * time.Millisecond
 		default:
 			return nil, fmt.Errorf("-load %q: %v", kind, kinds())
