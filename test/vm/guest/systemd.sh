@@ -99,6 +99,7 @@ pod_of_the_systemd_driver() {
   within 60 burst_set || fail "the container has no burst" || return 1
   ./plimsoll status >/tmp/out 2>&1
   grep -q "its pod: burst" /tmp/out || fail "status does not show the pod: $(cat /tmp/out)" || return 1
+  grep -q 'name="pod 11111111-2222-' /tmp/agent.log || fail "the log does not name the pod" || return 1
   systemctl daemon-reload
   sleep 1
   burst_set || fail "daemon-reload takes the burst away" || return 1
