@@ -205,12 +205,12 @@ func historyOf(r disk.Range, from, to time.Time, who string) report.History {
 		c := &h.Containers[at]
 		c.ID, c.Namespace, c.Pod, c.Container, c.Name = m.ContainerID, m.Namespace, m.Pod, m.Container, m.Name()
 		c.Minutes = append(c.Minutes, report.HistoryMinute{Start: time.UnixMilli(m.Start).In(from.Location()),
-			HistoryFigures: figuresOf(m)})
+			HistoryFigures: figuresOf(m, r.Covered.Within(m.Start, m.Start+time.Minute.Milliseconds()).Length())})
 	}
 	for i := range h.Containers {
 		c := &h.Containers[i]
 		slices.SortStableFunc(c.Minutes, func(a, b report.HistoryMinute) int { return a.Start.Compare(b.Start) })
-		c.Figures = sum(c.Minutes, covered(r.Covered))
+		c.Figures = sum(c.Minutes, r.Covered.Length())
 	}
 	slices.SortFunc(h.Containers, func(a, b report.HistoryContainer) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cgroup, b.Cgroup))
@@ -236,12 +236,15 @@ func meant(rows []flight.Minute, who string) map[string]bool {
 	return part
 }
 
-// figuresOf are those of one minute.
-func figuresOf(m *flight.Minute) report.HistoryFigures {
+// figuresOf are those of one minute, so much of which is recorded.
+func figuresOf(m *flight.Minute, recorded time.Duration) report.HistoryFigures {
 	period := float64(max(m.PeriodUs, 1))
-	f := report.HistoryFigures{Mean: float64(m.UsedUs) / float64(time.Minute/time.Microsecond),
-		Peak: float64(m.PeakUs) / period,
-		Used: time.Duration(m.UsedUs) * time.Microsecond, Throttled: time.Duration(m.ThrottledUs) * time.Microsecond,
+	used := time.Duration(m.UsedUs) * time.Microsecond
+	if recorded <= 0 { // the clock was set
+		recorded = time.Minute
+	}
+	f := report.HistoryFigures{Mean: float64(used) / float64(recorded), Peak: float64(m.PeakUs) / period,
+		Used: used, Throttled: time.Duration(m.ThrottledUs) * time.Microsecond,
 		Throttles: int64(m.Throttles), Refills: int64(m.Refills), Periods: int64(m.Periods)}
 	if m.LimitUs > 0 {
 		limit := float64(m.LimitUs) / period
@@ -300,10 +303,8 @@ func sum(list []report.HistoryMinute, recorded time.Duration) (all report.Histor
 	return all
 }
 
-func covered(minutes []int64) time.Duration { return time.Duration(len(minutes)) * time.Minute }
-
-// gaps are the minutes of a time that are not covered. The last two are not missing yet.
-func gaps(minutes []int64, from, to time.Time) []report.Gap {
+// gaps are what of a time is not covered. The last two minutes are not missing yet.
+func gaps(covered flight.Spans, from, to time.Time) []report.Gap {
 	list := []report.Gap{}
 	at := from.Truncate(time.Minute)
 	gap := func(end time.Time) {
@@ -311,10 +312,9 @@ func gaps(minutes []int64, from, to time.Time) []report.Gap {
 			list = append(list, report.Gap{From: at, To: end.In(from.Location())})
 		}
 	}
-	for _, ms := range minutes {
-		start := time.UnixMilli(ms)
-		gap(start)
-		at = start.Add(time.Minute).In(from.Location())
+	for _, s := range covered {
+		gap(time.UnixMilli(s.From))
+		at = time.UnixMilli(s.To).In(from.Location())
 	}
 	if to.Sub(at) > 2*time.Minute {
 		gap(to)

@@ -85,7 +85,7 @@ func minutely(h report.History, c report.HistoryContainer, of func(report.Histor
 		list[i] = of(report.HistoryFigures{})
 	}
 	for _, g := range h.Gaps {
-		for at := g.From; at.Before(g.To); at = at.Add(time.Minute) {
+		for at := g.From.Truncate(time.Minute); at.Before(g.To); at = at.Add(time.Minute) {
 			set(at, math.NaN())
 		}
 	}

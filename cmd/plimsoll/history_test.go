@@ -91,7 +91,7 @@ func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
 			web.Requests = &flight.Requests{Answered: 90, Doubtful: 10, P50Us: -1, P90Us: -1, P99Us: -1,
 				UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
 		}
-		b := flight.Batch{Rows: []flight.Minute{web}, Covered: []int64{start}}
+		b := flight.Batch{Rows: []flight.Minute{web}, Covered: flight.Spans{{From: start, To: start + 60_000}}}
 		if n != 1 {
 			b.Rows = append(b.Rows, flight.Minute{Cgroup: "/lab/a", Container: "/lab/a", Start: start,
 				PeriodUs: 100_000, LimitUs: -1, UsedUs: 6_000_000, Used: []float32{1}})
@@ -151,6 +151,32 @@ func TestHistory(t *testing.T) {
 	h, err = readHistory(dir, t0, t0.Add(7*time.Minute), "")
 	if err != nil || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "damaged record") || len(h.Gaps) != 2 {
 		t.Errorf("%v %v, %v", h.Warnings, h.Gaps, err)
+	}
+}
+
+// TestHistoryOfAStop: where an agent stopped in the middle of a minute, the rest of it is a gap and not idle.
+func TestHistoryOfAStop(t *testing.T) {
+	t0 := time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
+	start := t0.UnixMilli()
+	r := disk.Range{Covered: flight.Spans{{From: start, To: start + 80_000},
+		{From: start + 90_500, To: start + 120_000}}}
+	for n := range int64(2) {
+		r.Rows = append(r.Rows, flight.Minute{Cgroup: "/a", Start: start + n*60_000, PeriodUs: 100_000,
+			UsedUs: 24_750_000, Used: []float32{1}})
+	}
+	h := historyOf(r, t0, t0.Add(2*time.Minute), "a")
+	gap := report.Gap{From: t0.Add(80 * time.Second), To: t0.Add(90500 * time.Millisecond)}
+	if diff := cmp.Diff([]report.Gap{gap}, h.Gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+	c := h.Containers[0]
+	if c.Minutes[1].Mean != 0.5 || c.Figures.Mean != 49.5/109.5 {
+		t.Errorf("the mean of a minute of which 49.5 s are recorded: %v, of all: %v", c.Minutes[1].Mean, c.Figures.Mean)
+	}
+	var text strings.Builder
+	if err := h.Text(&text); err != nil ||
+		!strings.Contains(text.String(), "from 2026-11-25 03:11:20.0 UTC to 2026-11-25 03:11:30.5 UTC") {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 }
 

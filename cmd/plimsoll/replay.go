@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,7 +182,7 @@ func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
 		return r, withHint(fmt.Errorf("the record of this time cannot be read: %w", r.Skipped[0]),
 			"see docs/RECORD.md; the plimsoll that wrote it reads it")
 	}
-	if len(r.Covered) > 0 && r.Covered[0] < to.UnixMilli() {
+	if len(r.Covered) > 0 && r.Covered[0].From < to.UnixMilli() {
 		return r, errors.New("no container used CPU time under a limit in this time")
 	}
 	list, _, err := disk.List(dir)
@@ -244,8 +245,8 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
 		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
 		Containers: []report.Replayed{},
-		Gaps:       gaps(notBefore(r.Covered, o.From), o.From, o.To), Lost: r.Lost, Warnings: append([]string{},
-			warnings...), Conditions: replayConditions(result)}
+		Gaps:       gaps(r.Covered.Within(o.From.UnixMilli(), math.MaxInt64), o.From, o.To), Lost: r.Lost,
+		Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series
 		was := float64(s.LimitAt(o.To)) / float64(s.Period)
@@ -266,12 +267,6 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 			Worst: n.Worst, WorstBy: n.WorstBy}
 	}
 	return out
-}
-
-// notBefore are the minutes that are not before a time.
-func notBefore(minutes []int64, from time.Time) []int64 {
-	at := from.Truncate(time.Minute).UnixMilli()
-	return slices.DeleteFunc(slices.Clone(minutes), func(ms int64) bool { return ms < at })
 }
 
 // replayConditions are those under which the figures hold.

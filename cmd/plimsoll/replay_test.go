@@ -43,7 +43,7 @@ func incident(t *testing.T, dir string, at time.Time, change func(n int, m *flig
 			web.Used, web.ThrottledMs = append(web.Used, used), append(web.ThrottledMs, lost)
 			other.Used = append(other.Used, 1000)
 		}
-		b := flight.Batch{Rows: []flight.Minute{web, other}, Covered: []int64{start}}
+		b := flight.Batch{Rows: []flight.Minute{web, other}, Covered: flight.Spans{{From: start, To: start + 60_000}}}
 		if change != nil {
 			change(n, &b.Rows[0])
 		}

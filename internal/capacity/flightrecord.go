@@ -38,13 +38,13 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
 		cpus = float64(len(online))
 	}
 	var rows []flight.Minute
-	var covered []int64
+	var covered flight.Spans
 	for _, file := range files {
 		b, err := disk.ReadAs(file)
 		if err != nil {
 			return t, err
 		}
-		rows, covered = append(rows, b.Rows...), append(covered, b.Covered...)
+		rows, covered = append(rows, b.Rows...), flight.Union(covered, b.Covered)
 	}
 	if len(rows) == 0 {
 		return t, errors.New("no container used CPU time under a limit in this record")
@@ -52,7 +52,6 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
 	first, last := rows[0].Start, rows[0].Start
 	for i := range rows {
 		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
-		covered = append(covered, rows[i].Start)
 	}
 	list, _, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first), time.UnixMilli(last).Add(time.Minute))
 	if err != nil {

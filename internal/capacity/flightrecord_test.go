@@ -19,7 +19,7 @@ func TestRecordTrace(t *testing.T) {
 	}
 	for n := range 10 {
 		start := at.Add(time.Duration(n) * time.Minute).UnixMilli()
-		b := flight.Batch{Covered: []int64{start}}
+		b := flight.Batch{Covered: flight.Spans{{From: start, To: start + 60_000}}}
 		for name, used := range map[string]float32{"api": 1000, "web": 2000} { // 10 and 20 ms a period
 			m := flight.Minute{Cgroup: "/kube/" + name, Container: name, Start: start, PeriodUs: 100_000,
 				LimitUs: 50_000, Periods: 600,

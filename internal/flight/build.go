@@ -32,8 +32,9 @@ type Known struct {
 type Builder struct {
 	known  map[string]Known
 	open   map[int64]map[string]*Minute // by minute and group
-	begun  int64                        // the first minute that is not over
-	over   []int64                      // minutes that are over, and in no batch yet
+	begun  int64                        // since when it records what is in no batch and not over
+	seen   int64                        // when it was last told the time
+	over   Spans                        // what is over, and in no batch yet
 	strays int                          // records of groups that are not known, since Know
 }
 
@@ -42,12 +43,15 @@ const (
 	grace     = 2 * time.Second // after its end a minute still gets periods, which the kernel's ring has
 	maxGroups = 4096            // in a minute
 	maxPlaces = 60_000          // of a period of 1 ms
+	// Who is not told the time for longer has not recorded meanwhile: the machine slept, or the clock was set.
+	maxSilent = 10 * time.Second
 	usual     = 100 * time.Millisecond
 )
 
 // NewBuilder makes a builder that records from now on.
 func NewBuilder(now time.Time) *Builder {
-	return &Builder{known: map[string]Known{}, open: map[int64]map[string]*Minute{}, begun: minuteOf(now.UnixMilli())}
+	ms := now.UnixMilli()
+	return &Builder{known: map[string]Known{}, open: map[int64]map[string]*Minute{}, begun: ms, seen: ms}
 }
 
 func minuteOf(ms int64) int64 { return ms - ms%minuteMs }
@@ -171,23 +175,25 @@ func (b *Builder) Close(now time.Time, all bool) (Batch, bool) {
 	return batch, true
 }
 
-// cover notes the minutes that are over: a group without a row slept in them.
+// cover notes the time that is over: a group without a row slept in it.
 func (b *Builder) cover(now int64, all bool) {
-	last := minuteOf(now - grace.Milliseconds())
+	if silent := now - b.seen; silent < 0 || silent > maxSilent.Milliseconds() {
+		b.over = Union(b.over, Spans{{b.begun, b.seen}})
+		b.begun = now
+	}
+	b.seen = now
+	end := minuteOf(now - grace.Milliseconds())
 	if all {
-		last = minuteOf(now) + minuteMs
+		end = now
 	}
-	if b.begun > last+minuteMs || last-b.begun > maxCovered*minuteMs { // the clock was set
-		b.begun = minuteOf(now)
+	if end > b.begun {
+		b.over = Union(b.over, Spans{{b.begun, end}}).Within(now-maxCovered.Milliseconds(), end)
+		b.begun = end
 	}
-	for ; b.begun < last; b.begun += minuteMs {
-		b.over = append(b.over, b.begun)
-	}
-	b.over = b.over[max(0, len(b.over)-maxCovered):]
 }
 
-// maxCovered bounds the minutes in which all groups slept.
-const maxCovered = 24 * 60
+// maxCovered bounds the time in which all groups slept.
+const maxCovered = 24 * time.Hour
 
 func (m *Minute) describe(known Known) {
 	m.Namespace, m.Pod, m.Container = known.Namespace, known.Pod, known.Container

@@ -68,6 +68,16 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// told has a builder told the time each second up to an instant, as the recorder does, which takes nothing out.
+func told(t *testing.T, b *Builder, from, to time.Time) {
+	t.Helper()
+	for ; from.Before(to); from = from.Add(time.Second) {
+		if _, ok := b.Close(from, false); ok {
+			t.Fatalf("a minute is over at %v", from)
+		}
+	}
+}
+
 // TestClose: a minute is given once, two seconds after its end, with what is known of its group.
 func TestClose(t *testing.T) {
 	b := NewBuilder(t0.Add(time.Second))
@@ -78,9 +88,7 @@ func TestClose(t *testing.T) {
 	if b.Strays() != 1 {
 		t.Errorf("%d strays, want that of /x", b.Strays())
 	}
-	if _, ok := b.Close(t0.Add(61*time.Second), false); ok {
-		t.Error("a minute was closed before the ring can be empty")
-	}
+	told(t, b, t0.Add(time.Second), t0.Add(62*time.Second)) // before, the ring may have more of the minute
 	got, ok := b.Close(t0.Add(62*time.Second), false)
 	if !ok || len(got.Rows) != 2 || got.Periods() != 2 {
 		t.Fatalf("%v %+v", ok, got)
@@ -88,19 +96,32 @@ func TestClose(t *testing.T) {
 	if m := got.Rows[0]; m.Name() != "n/p/c" || m.LimitUs != half || m.Start != t0.UnixMilli() {
 		t.Errorf("%+v", m)
 	}
-	if diff := cmp.Diff([]int64{t0.UnixMilli()}, got.Covered); diff != "" {
+	if diff := cmp.Diff(covered(time.Second, time.Minute), got.Covered); diff != "" {
 		t.Errorf("covered (-want +got):\n%s", diff)
 	}
 	b.Know(map[string]Known{}) // the container has gone
-	got, ok = b.Close(t0.Add(5*time.Minute), false)
+	told(t, b, t0.Add(63*time.Second), t0.Add(122*time.Second))
+	got, ok = b.Close(t0.Add(122*time.Second), false)
 	if !ok || len(got.Rows) != 1 || got.Rows[0].Name() != "n/p/c" {
 		t.Errorf("a container that has gone keeps its name: %+v", got.Rows)
 	}
-	if len(got.Covered) != 3 {
-		t.Errorf("%d minutes are covered, want 3: in two of them all slept", len(got.Covered))
+	told(t, b, t0.Add(123*time.Second), t0.Add(20*time.Minute)) // minutes without periods are no file
+	b.Add([]Period{at(20*60_000, 100)})
+	got, ok = b.Close(t0.Add(20*time.Minute+500*time.Millisecond), true)
+	if diff := cmp.Diff(covered(2*time.Minute, 20*time.Minute+500*time.Millisecond), got.Covered); !ok || diff != "" {
+		t.Errorf("up to the end, also where all slept (-want +got):\n%s", diff)
 	}
-	if _, ok := b.Close(t0.Add(20*time.Minute), false); ok {
-		t.Error("minutes without periods are a file")
+}
+
+// TestSilence: time in which nobody told the time was not recorded.
+func TestSilence(t *testing.T) {
+	b := NewBuilder(t0)
+	told(t, b, t0, t0.Add(20*time.Second))
+	told(t, b, t0.Add(50*time.Second), t0.Add(55*time.Second))
+	b.Add([]Period{at(55_000, 100)})
+	got, _ := b.Close(t0.Add(55*time.Second), true)
+	if diff := cmp.Diff(covered(0, 19*time.Second, 50*time.Second, 55*time.Second), got.Covered); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -113,8 +134,9 @@ func TestClockSetBack(t *testing.T) {
 		t.Fatalf("%v %+v", ok, got)
 	}
 	b.Add([]Period{at(-3600_000+37, 100)})
+	told(t, b, now.Add(time.Second), now.Add(62*time.Second))
 	got, ok := b.Close(now.Add(62*time.Second), false)
-	if want := []int64{now.UnixMilli()}; !ok || len(got.Rows) != 1 || !cmp.Equal(want, got.Covered) {
+	if want := covered(-time.Hour, -time.Hour+time.Minute); !ok || len(got.Rows) != 1 || !cmp.Equal(want, got.Covered) {
 		t.Errorf("%v %+v", ok, got)
 	}
 }

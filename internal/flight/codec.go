@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 )
 
 // Keys of a file's metadata, besides SchemaKey.
 const (
-	coveredKey = "plimsoll.minutes" // in runs of first minute, of Unix time, and number: "29401630+10"
+	minutesKey = "plimsoll.minutes"  // that are covered, or a part of them, as runs of Unix minutes
+	coveredKey = "plimsoll.recorded" // what is covered, as runs of Unix ms; older files have minutes only
 	lostKey    = "plimsoll.lost_periods"
 )
 
@@ -44,7 +44,8 @@ func NewEncoder(e Effort) *Encoder {
 // Encode writes a batch as one file.
 func (e *Encoder) Encode(to io.Writer, b Batch) error {
 	e.w.Reset(to)
-	e.w.SetKeyValueMetadata(coveredKey, runs(b.Covered))
+	e.w.SetKeyValueMetadata(minutesKey, b.Covered.minutes().spell(minuteMs))
+	e.w.SetKeyValueMetadata(coveredKey, b.Covered.spell(1))
 	e.w.SetKeyValueMetadata(lostKey, strconv.FormatInt(b.Lost, 10))
 	if _, err := e.w.Write(b.Rows); err != nil {
 		return fmt.Errorf("encode the record: %w", err)
@@ -86,15 +87,17 @@ func Decode(from io.ReaderAt, size int64) (b Batch, err error) {
 const maxRows = 1 << 16
 
 func metadata(f *parquet.File) (b Batch, err error) {
-	covered, _ := f.Lookup(coveredKey)
 	lost, _ := f.Lookup(lostKey)
 	if b.Lost, err = strconv.ParseInt(lost, 10, 64); err != nil || b.Lost < 0 {
 		return b, fmt.Errorf("%w: metadata %s: %.40q", ErrDamaged, lostKey, lost)
 	}
-	if b.Covered, err = unrun(covered); err != nil {
+	if covered, exact := f.Lookup(coveredKey); exact {
+		b.Covered, err = parseSpans(coveredKey, covered, 1)
 		return b, err
 	}
-	return b, nil
+	minutes, _ := f.Lookup(minutesKey)
+	b.Covered, err = parseSpans(minutesKey, minutes, minuteMs)
+	return b, err
 }
 
 func rows(f *parquet.File) ([]Minute, error) {
@@ -141,35 +144,3 @@ func (m *Minute) check() error {
 	}
 	return nil
 }
-
-// runs writes minutes as runs of Unix minutes: "29401630+10 29401700+2".
-func runs(list []int64) string {
-	var b strings.Builder
-	for i := 0; i < len(list); {
-		n := 1
-		for i+n < len(list) && list[i+n] == list[i]+int64(n)*minuteMs {
-			n++
-		}
-		fmt.Fprintf(&b, " %d+%d", list[i]/minuteMs, n)
-		i += n
-	}
-	return strings.TrimPrefix(b.String(), " ")
-}
-
-func unrun(text string) (list []int64, err error) {
-	for _, one := range strings.Fields(text) {
-		first, count, _ := strings.Cut(one, "+")
-		at, err1 := strconv.ParseInt(first, 10, 64)
-		n, err2 := strconv.Atoi(count)
-		if err := errors.Join(err1, err2); err != nil || at < 0 || at > maxMinute || n < 1 || len(list)+n > maxRows {
-			return nil, fmt.Errorf("%w: metadata %s: %.40q", ErrDamaged, coveredKey, one)
-		}
-		for i := range n {
-			list = append(list, (at+int64(i))*minuteMs)
-		}
-	}
-	return list, nil
-}
-
-// maxMinute is long after what a time in nanoseconds can be.
-const maxMinute = 1 << 32

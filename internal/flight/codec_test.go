@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -31,7 +32,7 @@ func sampleBatch() Batch {
 	b.Rows[2].Requests = &Requests{} // nothing came, and that was measured
 	b.Rows[2].Waits = &Waits{Wanted: 9, Received: 1, OwnLimit: 2, PodLimit: 3, Neighbour: 4, Kernel: 5, Interrupts: 6,
 		Hypervisor: 7, IdleWakeup: 8, OwnThreads: 10, Unnamed: 11}
-	b.Covered = []int64{t0.UnixMilli(), t0.UnixMilli() + minuteMs, t0.UnixMilli() + 7*minuteMs}
+	b.Covered = covered(0, 2*time.Minute, 7*time.Minute, 8*time.Minute)
 	b.Lost = 42
 	return b
 }
@@ -107,30 +108,4 @@ func TestDecodeRefuses(t *testing.T) {
 	if _, err := decode(encoded(t, Batch{Rows: []Minute{good}})); err != nil {
 		t.Errorf("the good one: %v", err)
 	}
-}
-
-func TestRuns(t *testing.T) {
-	for _, text := range []string{"1", "x+1", "1+0", "-1+1", "1+99999", "1+1 9999999999+1"} {
-		if list, err := unrun(text); !errors.Is(err, ErrDamaged) {
-			t.Errorf("%q: %v %v", text, list, err)
-		}
-	}
-	if got := runs([]int64{0, minuteMs, 5 * minuteMs}); got != "0+2 5+1" {
-		t.Errorf("%q", got)
-	}
-}
-
-// FuzzUnrun: metadata that is read is written as it was.
-func FuzzUnrun(f *testing.F) {
-	f.Add("29401630+10 29401700+2")
-	f.Fuzz(func(t *testing.T, text string) {
-		list, err := unrun(text)
-		if err != nil {
-			return
-		}
-		again, err := unrun(runs(list))
-		if diff := cmp.Diff(list, again); diff != "" || err != nil {
-			t.Errorf("%q: %v\n%s", text, err, diff)
-		}
-	})
 }

@@ -79,8 +79,8 @@ type Requests struct {
 // Batch is what was recorded up to an instant: the rows of one file.
 type Batch struct {
 	Rows    []Minute
-	Covered []int64 // the minutes (Unix time in ms) in which periods were recorded, whether or not there are rows
-	Lost    int64   // periods for which the kernel's ring had no room
+	Covered Spans // in which periods were recorded, whether or not there are rows
+	Lost    int64 // periods for which the kernel's ring had no room
 }
 
 // Periods is how many periods are in a batch.

@@ -80,6 +80,12 @@ func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Pol
 	}
 	b := flight.NewBuilder(begin)
 	b.Know(map[string]flight.Known{path: {Container: "a", Limit: quota, Period: 100 * ms}})
+	var rows []flight.Minute
+	var covered flight.Spans
+	told := func(now time.Time, all bool) {
+		batch, _ := b.Close(now, all)
+		rows, covered = append(rows, batch.Rows...), flight.Union(covered, batch.Covered)
+	}
 	for at := 100 * ms; at <= 70*time.Second+after; at += 100 * ms {
 		used, lost := w.Kernel.Used(path), w.Kernel.ThrottledWall(path)
 		w.Run(100*ms, nil)
@@ -89,9 +95,10 @@ func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Pol
 				Quota:     quota.Microseconds(),
 				Throttled: lost.Microseconds(), Count: 1}})
 		}
+		told(begin.Add(at), false)
 	}
-	batch, _ := b.Close(t0().Add(3*time.Minute), true)
-	list, notes, err := FromRecord(batch.Rows, batch.Covered, 4, begin, t0().Add(time.Minute+after))
+	told(t0().Add(time.Minute+after+time.Second), true)
+	list, notes, err := FromRecord(rows, covered, 4, begin, t0().Add(time.Minute+after))
 	if err != nil || len(list) != 1 || len(notes) != 0 {
 		t.Fatal(err, len(list), notes)
 	}
@@ -322,7 +329,7 @@ func TestMinuteThatBeginsBefore(t *testing.T) {
 		UsedUs: 12_000, Periods: 600, Used: used,
 		QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
 	for _, from := range []time.Duration{-time.Second, 0, 30 * time.Millisecond, time.Second, 59 * time.Second} {
-		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, 2, t0().Add(from),
+		list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0().Add(from),
 			t0().Add(time.Minute+time.Second))
 		if err != nil || len(list) != 1 {
 			t.Fatal(err)
@@ -356,7 +363,7 @@ func TestLateTimer(t *testing.T) {
 		m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 50, PeriodUs: 100_000, LimitUs: 50_000,
 			UsedUs: int64(used)*10 + 3000, ThrottledUs: int64(lost) * 1000, Periods: 3, Used: c.used,
 			ThrottledMs: c.lost, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
-		list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, 2, t0(), t0().Add(time.Minute))
+		list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0(), t0().Add(time.Minute))
 		if err != nil || len(list) != 1 {
 			t.Fatal(err)
 		}
@@ -376,7 +383,8 @@ func TestLateTimer(t *testing.T) {
 	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), PeriodUs: 100_000, LimitUs: 50_000, UsedUs: 50_000,
 		ThrottledUs: 120_000, Periods: 1, Used: []float32{5000}, ThrottledMs: []int32{120}, QuotaAt: []int32{0},
 		QuotaUs: []int64{50_000}}
-	list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, 2, t0().Add(-time.Second), t0().Add(time.Minute))
+	list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0().Add(-time.Second),
+		t0().Add(time.Minute))
 	if err != nil || len(list) != 1 {
 		t.Fatal(err)
 	}

@@ -57,8 +57,8 @@ func (s *Series) at(end time.Time) int {
 }
 
 // FromRecord makes series of rows in the order in which they were written, of a machine of so many CPUs. covered are
-// the minutes that were recorded, in Unix ms.
-func FromRecord(rows []flight.Minute, covered []int64, cpus float64, from,
+// the times that were recorded.
+func FromRecord(rows []flight.Minute, covered flight.Spans, cpus float64, from,
 	to time.Time) (list []*Series, warnings []string, err error) {
 	groups := map[string][]*flight.Minute{}
 	for i := range rows {
@@ -89,7 +89,7 @@ func sorted[V any](m map[string]V) (keys []string) {
 }
 
 // build makes the series of one group; nil where no place is in the time.
-func build(rows []*flight.Minute, covered []int64, cpus float64, from, to time.Time) (*Series, []string, error) {
+func build(rows []*flight.Minute, covered flight.Spans, cpus float64, from, to time.Time) (*Series, []string, error) {
 	last := rows[len(rows)-1]
 	name := last.Name()
 	rows, notes := once(rows, name, from.Location())
@@ -122,32 +122,42 @@ func build(rows []*flight.Minute, covered []int64, cpus float64, from, to time.T
 	return s, notes, nil
 }
 
-// once leaves out the rows of minutes that are there twice, since the clock was set back.
+// once leaves out rows of minutes that are there twice, since the clock was set back. The rows of two agents, one after
+// another, have each a part of their minute.
 func once(rows []*flight.Minute, name string, zone *time.Location) (kept []*flight.Minute, notes []string) {
-	seen := map[int64]bool{}
+	until := map[int64]time.Time{} // what of each minute is there
 	for _, m := range rows {
-		if seen[m.Start] {
-			notes = append(notes, fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back or "+
-				"the agent was restarted; the first is replayed", time.UnixMilli(m.Start).In(zone).Format("15:04 MST"),
-				name))
+		first, last := ends(m)
+		if first.Before(until[m.Start]) {
+			notes = append(notes, fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back; the "+
+				"first is replayed", time.UnixMilli(m.Start).In(zone).Format("15:04 MST"), name))
 			continue
 		}
-		seen[m.Start] = true
+		until[m.Start] = last
 		kept = append(kept, m)
 	}
 	slices.SortStableFunc(kept, func(a, b *flight.Minute) int { return cmp.Compare(a.Start, b.Start) })
 	return kept, notes
 }
 
-// gaps marks the places that end in minutes that were not recorded.
-func (s *Series) gaps(covered []int64) {
-	known := map[int64]bool{}
-	for _, ms := range covered {
-		known[ms] = true
+// ends are those of the first period of a row that used CPU time, and of its last one.
+func ends(m *flight.Minute) (first, last time.Time) {
+	at := func(place int) time.Time {
+		ms := time.UnixMilli(m.Start + int64(m.First))
+		return ms.Add(time.Duration(place) * time.Duration(m.PeriodUs) * time.Microsecond)
 	}
+	used := max(0, slices.IndexFunc(m.Used, func(u float32) bool { return u > 0 }))
+	return at(used), at(len(m.Used) - 1)
+}
+
+// gaps marks the places of which a part was not recorded.
+func (s *Series) gaps(covered flight.Spans) {
 	for i := range s.Places {
-		end := s.Begin.Add(time.Duration(i+1) * s.Period)
-		s.Places[i].Unknown = !known[end.Truncate(time.Minute).UnixMilli()]
+		end := s.Begin.Add(time.Duration(i+1) * s.Period).UnixMilli()
+		for len(covered) > 0 && covered[0].To <= end { // where one ends at once is in the next minute
+			covered = covered[1:]
+		}
+		s.Places[i].Unknown = len(covered) == 0 || covered[0].From > end-s.Period.Milliseconds()
 	}
 }
 
@@ -171,7 +181,7 @@ func (s *Series) add(m *flight.Minute) {
 		if i < len(m.ThrottledMs) {
 			p.Lost += share(float64(m.ThrottledMs[i])*1000, lost, m.ThrottledUs)
 		}
-		p.Unknown = false
+		p.Unknown = p.Unknown && u == 0
 	}
 	if m.Refills > 0 {
 		s.Refills = append(s.Refills, Count{time.UnixMilli(m.Start), int64(m.Refills)})

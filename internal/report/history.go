@@ -271,7 +271,12 @@ func (h History) minutes(p *page, c HistoryContainer) {
 }
 
 // instant spells a time with its zone: the hour that daylight saving repeats is there twice.
-func instant(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
+func instant(t time.Time) string {
+	if t.Equal(t.Truncate(time.Minute)) {
+		return t.Format("2006-01-02 15:04 MST")
+	}
+	return t.Format("2006-01-02 15:04:05.0 MST")
+}
 
 func (f HistoryFigures) cells() []string {
 	limit := "-"

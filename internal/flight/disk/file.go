@@ -135,7 +135,7 @@ func ReadAs(path string) (flight.Batch, error) {
 // Range is what a folder has of a time.
 type Range struct {
 	Rows    []flight.Minute // in the order in which they were written
-	Covered []int64         // minutes in which periods were recorded, Unix time in ms, sorted
+	Covered flight.Spans    // of its minutes, in which periods were recorded
 	Lost    int64           // periods that are missing in files of this time
 	Files   int
 	Skipped []error // files that cannot be read
@@ -165,20 +165,13 @@ func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (Ran
 		r.Files++
 		r.Lost += b.Lost
 		for i := range b.Rows {
-			if m := &b.Rows[i]; within(m.Start) {
-				r.Covered = append(r.Covered, m.Start)
-				if keep(m) {
-					r.Rows = append(r.Rows, *m)
-				}
+			if m := &b.Rows[i]; within(m.Start) && keep(m) {
+				r.Rows = append(r.Rows, *m)
 			}
 		}
-		for _, at := range b.Covered {
-			if within(at) {
-				r.Covered = append(r.Covered, at)
-			}
-		}
+		r.Covered = flight.Union(r.Covered, b.Covered)
 	}
-	slices.Sort(r.Covered)
-	r.Covered = slices.Compact(r.Covered)
+	r.Covered = r.Covered.Within(from.Truncate(time.Minute).UnixMilli(),
+		to.Add(time.Minute-time.Millisecond).Truncate(time.Minute).UnixMilli())
 	return r, nil
 }

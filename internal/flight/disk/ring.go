@@ -245,8 +245,8 @@ func (r *Ring) read(parts []File) (all flight.Batch) {
 				continue
 			}
 		}
-		all.Rows, all.Covered, all.Lost = append(all.Rows, b.Rows...), append(all.Covered,
-			b.Covered...), all.Lost+b.Lost
+		all.Rows, all.Covered = append(all.Rows, b.Rows...), flight.Union(all.Covered, b.Covered)
+		all.Lost += b.Lost
 	}
 	return all
 }

@@ -22,7 +22,7 @@ var t0 = time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
 // minute is the batch of a minute of so many containers, each with noise, which does not compress.
 func minute(n, containers int) flight.Batch {
 	start := t0.Add(time.Duration(n) * time.Minute).UnixMilli()
-	b := flight.Batch{Covered: []int64{start}, Lost: 1}
+	b := flight.Batch{Covered: flight.Spans{{From: start, To: start + 60_000}}, Lost: 1}
 	x := uint32(n + 1)
 	for c := range containers {
 		m := flight.Minute{Cgroup: fmt.Sprintf("/lab/%d", c), Container: fmt.Sprint(c), Start: start, PeriodUs: 100_000,
@@ -106,8 +106,8 @@ func TestTenMinutesAreOneFile(t *testing.T) {
 		t.Errorf("%d bytes, want %d; %d files (-want +got):\n%s", r.Bytes(), bytes, r.Files(), diff)
 	}
 	got := selected(t, dir, 0, 12)
-	if len(got.Rows) != 24 || len(got.Covered) != 12 || got.Lost != 12 || len(got.Skipped) > 0 {
-		t.Fatalf("%d rows, %d minutes, %d lost, %v", len(got.Rows), len(got.Covered), got.Lost, got.Skipped)
+	if len(got.Rows) != 24 || got.Covered.Length() != 12*time.Minute || got.Lost != 12 || len(got.Skipped) > 0 {
+		t.Fatalf("%d rows, %v, %d lost, %v", len(got.Rows), got.Covered, got.Lost, got.Skipped)
 	}
 	for i, m := range got.Rows {
 		if diff := cmp.Diff(minute(i/2, 2).Rows[i%2].Used, m.Used); diff != "" {
@@ -135,14 +135,15 @@ func TestSelect(t *testing.T) {
 	}{{0, time.Minute, 2, 1}, {90 * time.Second, 100 * time.Second, 2, 1}, {9 * time.Minute, 11 * time.Minute, 4, 2},
 		{-time.Hour, 0, 0, 0}, {12 * time.Minute, time.Hour, 0, 0}} {
 		r, err := Select(dir, t0.Add(c.from), t0.Add(c.to), all)
-		if err != nil || len(r.Rows) != c.rows || r.Files != c.files || len(r.Covered) != c.rows/2 {
-			t.Errorf("%v to %v: %d rows of %d files, %d minutes, %v; want %d of %d", c.from, c.to, len(r.Rows), r.Files,
-				len(r.Covered), err, c.rows, c.files)
+		if err != nil || len(r.Rows) != c.rows || r.Files != c.files ||
+			r.Covered.Length() != time.Duration(c.rows/2)*time.Minute {
+			t.Errorf("%v to %v: %d rows of %d files, %v, %v; want %d of %d", c.from, c.to, len(r.Rows), r.Files,
+				r.Covered, err, c.rows, c.files)
 		}
 	}
 	one, err := Select(dir, t0, t0.Add(time.Hour), func(m *flight.Minute) bool { return m.Cgroup == "/lab/1" })
-	if err != nil || len(one.Rows) != 12 || len(one.Covered) != 12 {
-		t.Errorf("%d rows of one container, %d minutes, %v", len(one.Rows), len(one.Covered), err)
+	if err != nil || len(one.Rows) != 12 || one.Covered.Length() != 12*time.Minute {
+		t.Errorf("%d rows of one container, %v, %v", len(one.Rows), one.Covered, err)
 	}
 }
 
@@ -221,10 +222,10 @@ func TestCutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := selected(t, dir, 0, 9)
-	if len(got.Rows) != 16 || len(got.Covered) != 8 || len(got.Skipped) != 1 ||
+	if len(got.Rows) != 16 || got.Covered.Length() != 8*time.Minute || len(got.Skipped) != 1 ||
 		!errors.Is(got.Skipped[0], flight.ErrDamaged) ||
 		!strings.Contains(got.Skipped[0].Error(), names[4]) {
-		t.Errorf("%d rows, %d minutes, %v", len(got.Rows), len(got.Covered), got.Skipped)
+		t.Errorf("%d rows, %v, %v", len(got.Rows), got.Covered, got.Skipped)
 	}
 	r = open(t, Options{Dir: dir}) // which has no minute in memory
 	write(t, r, 9, 10, 2)
