@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 )
@@ -77,5 +78,17 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a,
 				got.CPUBurstPercent, got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)
 		}
+	}
+}
+
+// TestLateReading: of two throttles that are read together, since the agent stood still, the first is over, and the
+// second is answered.
+func TestLateReading(t *testing.T) {
+	r := newAnswered(strategy.CFSQuotaBurstOnly)
+	first := r.event
+	first.At, first.Expires = r.event.At.Add(-90*ms), r.event.At.Add(-40*ms)
+	out := r.state.AnswerThrottles(r.input(r.event.At), []bandwidth.Throttle{first, r.event})
+	if len(out.Intents) != 1 {
+		t.Errorf("not refilled: %+v", out.Views)
 	}
 }

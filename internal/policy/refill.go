@@ -134,11 +134,11 @@ func (s *State) AnswerThrottles(in Input, throttles []bandwidth.Throttle) Output
 	return *out
 }
 
-// Latest is the latest event of a group.
+// Latest is the latest event of a group. A throttle that has begun has precedence over one that is foreseen.
 func Latest(throttles []bandwidth.Throttle, inode uint64) (bandwidth.Throttle, bool) {
 	var found bandwidth.Throttle
 	for _, t := range throttles {
-		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // a throttle that has begun has precedence
+		if t.Inode == inode && (found.Inode == 0 || found.Ahead || !t.Ahead && t.At.After(found.At)) {
 			found = t
 		}
 	}
