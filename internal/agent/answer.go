@@ -83,7 +83,9 @@ func (a *Agent) concerned(now time.Time, throttles []bandwidth.Throttle) []*work
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
 				a.throttled(now, g, t) // first: it may show that refills have no effect
 				refills = refills && a.state.Refills(now, id)
-				if refused = refills && a.state.Refuse(now, id, t, batch); !refused {
+				if refused = refills && a.state.Refuse(now, id, t, batch); refused {
+					a.record.Decided(policy.KindRefusedWrites, 1)
+				} else {
 					g.Due, g.Watched = now, true
 					a.reader.Answered(g.Group.Group)
 					g.MarkDue()

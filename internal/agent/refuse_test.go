@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/internal/bandwidth"
+	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -63,6 +64,10 @@ func TestRefusedUnseen(t *testing.T) {
 	if !slices.ContainsFunc(w.kernel.Writes()[before:],
 		func(x sim.Write) bool { return x.Group == w.id("/victim/c") }) {
 		t.Error("the victim is not refilled")
+	}
+	s := w.agent.Status()
+	if n := s.Writes.Decisions[string(policy.KindRefusedWrites)]; n < attackers/2 {
+		t.Errorf("%d of the attackers' throttles are counted as refused", n)
 	}
 }
 

@@ -206,7 +206,7 @@ func (u *candidate) viewWhole(in Input, p *podCandidates) View {
 func (u *candidate) view(in Input, p *podCandidates, watched bool) View {
 	v := View{WholeView: u.m.whole, Cgroup: u.ID, Limit: u.limit, Why: u.why, Window: u.window, AtCap: u.atCap,
 		Watched: watched, LimitTooLow: u.m.throttledPeriods.limitTooLow(in.Now), Bounded: u.bounded()}
-	v.SuppressEvents = watched && u.barred(in, p) != ""
+	v.SuppressEvents = watched && u.barred(in, p).why != ""
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }

@@ -92,3 +92,25 @@ func TestLateReading(t *testing.T) {
 		t.Errorf("not refilled: %+v", out.Views)
 	}
 }
+
+// TestReadTooLate: a throttle that was worth a refill as it began, and is not when it is read, is counted apart.
+func TestReadTooLate(t *testing.T) {
+	r := newAnswered(strategy.CFSQuotaBurstOnly)
+	out := r.state.AnswerThrottles(r.input(r.event.Expires.Add(-ms)), []bandwidth.Throttle{r.event})
+	if len(out.Intents) != 0 || out.Kinds[KindRefusedLate] != 1 ||
+		!strings.HasSuffix(out.Views[0].Why, "its period ends, 59ms after it began") {
+		t.Errorf("%v: %+v", out.Kinds, out.Views)
+	}
+}
+
+// refusedAs is the kind of a refusal, by its words.
+func refusedAs(why string) Kind {
+	for words, kind := range map[string]Kind{"the cap": KindRefusedCap, "budget": KindRefusedBudget,
+		"too many writes": KindRefusedWrites, "its period ends": KindRefusedShort, "use is above": KindRefusedNode,
+		"no headroom": KindRefusedNode, "above 90 %": KindRefusedNode, "not measured": KindRefusedNode} {
+		if strings.Contains(why, words) {
+			return kind
+		}
+	}
+	return KindRefusedOther
+}

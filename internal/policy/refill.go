@@ -156,28 +156,28 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t bandwi
 		return
 	}
 	paid := s.writes.Afford(in.Now, u.m.owner.Tenant(), u.m.need(in.Now, u.Starting))
-	why := u.hopeless(in, &p, t)
+	not := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
 		u.atCap, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
 	}
-	if why == "" && !paid {
-		why = tooManyWrites
+	if not.why == "" && !paid {
+		not = refusal{KindRefusedWrites, tooManyWrites}
 	}
-	if why == "" && !u.covered() {
-		why = s.spare(in, u)
+	if not.why == "" && !u.covered() {
+		not = refusal{KindRefusedNode, s.spare(in, u)}
 	}
-	if why == "" && u.withhold(in) {
-		why = WhyWithheld
+	if not.why == "" && u.withhold(in) {
+		not = refusal{KindRefusedOther, WhyWithheld}
 	}
 	switch {
-	case why == "":
+	case not.why == "":
 		s.book(in, &p, u, t)
 		u.refill(in.Now, t, out)
 	case paid:
 		s.writes.Refused()
-		u.why = notRefilled + why
+		u.refuse(not, out)
 	default:
-		u.why = notRefilled + why
+		u.refuse(not, out)
 		u.m.quieten(in.Now, u.period())
 	}
 	if t.Bandwidth != u.Disk {
@@ -185,11 +185,6 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t bandwi
 	}
 	u.m.why = u.why
 }
-
-const (
-	notRefilled   = "throttled, and not refilled: "
-	tooManyWrites = "too many writes"
-)
 
 // need is what a refill of the group is for.
 func (m *memory) need(now time.Time, starting bool) tenant.Need {

@@ -185,6 +185,9 @@ func TestAnswerThrottles(t *testing.T) {
 			t.Errorf("%s: at the cap for %v", c.name, atCap)
 		}
 		if c.why != "" {
+			if want := refusedAs(c.why); out.Kinds[want] != 1 {
+				t.Errorf("%s: %v, want one %s", c.name, out.Kinds, want)
+			}
 			continue
 		}
 		burst := plan.Time(r.group.Disk.Burst)

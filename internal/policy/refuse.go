@@ -10,6 +10,23 @@ import (
 	"plimsoll/internal/workload"
 )
 
+const (
+	notRefilled   = "throttled, and not refilled: "
+	tooManyWrites = "too many writes"
+)
+
+// refusal is why a throttle is not answered by a refill; of none why is "".
+type refusal struct {
+	kind Kind
+	why  string
+}
+
+// refuse records a refusal.
+func (u *candidate) refuse(r refusal, out *Output) {
+	u.why = notRefilled + r.why
+	out.Kinds[r.kind]++
+}
+
 // Refuse says whether the throttle of a group is refused unseen: its tenant's share of the writes is used up. batch
 // counts, for each tenant, the throttles let through of those that are answered together. To read a pod takes the
 // thread longer than a write: a tenant with a thousand groups would delay all others by what it is refused. What the
@@ -37,48 +54,51 @@ func (m *memory) quieten(now time.Time, period time.Duration) {
 	}
 }
 
-// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be
+// barred says why a candidate is not to be refilled now nor in the next periods: then its throttles need not be
 // reported.
-func (u *candidate) barred(in Input, p *podCandidates) string {
+func (u *candidate) barred(in Input, p *podCandidates) refusal {
 	switch left, why := u.m.budget.left(), p.unrefillable(u); {
 	case in.Held:
-		return "writing is held"
+		return refusal{KindRefusedOther, "writing is held"}
 	case why != "":
-		return why
+		return refusal{KindRefusedOther, why}
 	case u.Paused != "":
-		return u.Paused
+		return refusal{KindRefusedOther, u.Paused}
 	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
-		return "another program wrote its files"
+		return refusal{KindRefusedOther, "another program wrote its files"}
 	case u.m.withdrawn() != "":
-		return u.m.withdrawn()
+		return refusal{KindRefusedOther, u.m.withdrawn()}
 	case left < u.Disk.Quota:
-		return "the budget above the limit is used up"
+		return refusal{KindRefusedBudget, "the budget above the limit is used up"}
 	case u.raised() && 2*u.Disk.Quota > u.cap(): // no period has room
-		return u.capReason("leaves no room for another quota")
+		return refusal{KindRefusedCap, u.capReason("leaves no room for another quota")}
 	case !u.m.quiet.Ready(in.Now):
-		return "too many writes, and throttled all the time"
+		return refusal{KindRefusedWrites, tooManyWrites + ", and throttled all the time"}
 	case in.Node.State() == NodeOverload && !u.Starting && !u.covered(): // spare refills a start as soon as it ends
-		return NodeOverload.words()
+		return refusal{KindRefusedNode, NodeOverload.words()}
 	}
-	return ""
+	return refusal{}
 }
 
-// hopeless says why a candidate is not refilled however much the node can spare, or "".
-func (u *candidate) hopeless(in Input, p *podCandidates, t bandwidth.Throttle) string {
-	if why := u.barred(in, p); why != "" {
-		return why
+// hopeless says why a candidate is not refilled however much the node can spare.
+func (u *candidate) hopeless(in Input, p *podCandidates, t bandwidth.Throttle) refusal {
+	if not := u.barred(in, p); not.why != "" {
+		return not
 	}
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
-		return "its limit is just being set"
+		return refusal{KindRefusedOther, "its limit is just being set"}
 	case u.BurstBlocked == plan.Waiting:
-		return "waiting after a refused write"
+		return refusal{KindRefusedOther, "waiting after a refused write"}
+	case !t.Expires.IsZero() && t.Expires.Sub(t.At) < leastGain:
+		return refusal{KindRefusedShort, "its period ends"}
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
-		return "its period ends"
+		return refusal{KindRefusedLate, fmt.Sprintf("its period ends, %v after it began",
+			in.Now.Sub(t.At).Round(100*time.Microsecond))}
 	case u.full(in.Now) || t.UseKnown && t.Used >= u.cap():
-		return u.capReason("is reached")
+		return refusal{KindRefusedCap, u.capReason("is reached")}
 	}
-	return ""
+	return refusal{}
 }
 
 // capReason is the reason that the cap forbids a grant in this period. It marks the candidate as capped.

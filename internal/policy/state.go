@@ -111,6 +111,17 @@ const (
 	KindBound    Kind = "bound"     // a raise is lowered so that others have their share of the bound
 )
 
+// The kinds of throttles that are not answered by a refill.
+const (
+	KindRefusedCap    Kind = "refused-cap"    // the cap of the period is reached
+	KindRefusedBudget Kind = "refused-budget" // the time above the limit is used up
+	KindRefusedNode   Kind = "refused-node"   // the node cannot spare it
+	KindRefusedWrites Kind = "refused-writes" // its tenant's share of the writes is used up
+	KindRefusedShort  Kind = "refused-short"  // it began just before its period's end
+	KindRefusedLate   Kind = "refused-late"   // it was read just before its period's end
+	KindRefusedOther  Kind = "refused-other"  // the group may not be refilled now: policy, pause, receipt
+)
+
 // View is the decision for one group, for the status.
 type View struct {
 	WholeView

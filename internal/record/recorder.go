@@ -80,9 +80,12 @@ func (r *Recorder) Results(results []plan.Result) {
 // Decisions counts the decisions on the bandwidth of groups.
 func (r *Recorder) Decisions(kinds map[policy.Kind]int64) {
 	for kind, n := range kinds {
-		r.writes.Decisions[string(kind)] += n
+		r.Decided(kind, n)
 	}
 }
+
+// Decided counts decisions of one kind.
+func (r *Recorder) Decided(kind policy.Kind, n int64) { r.writes.Decisions[string(kind)] += n }
 
 // View books what was decided for the bandwidth of one group.
 func (r *Recorder) View(now time.Time, v policy.View) {

@@ -209,8 +209,9 @@ type Writes struct {
 	Results map[plan.Knob]map[plan.Outcome]int64 `json:"results"`
 	// writes of a quota by its owner that a refill may have undone (KERNEL.md, "Ending a throttle"); each is a problem
 	// until another value stands
-	Undone    int64            `json:"undone"`
-	Decisions map[string]int64 `json:"decisions"` // number of decisions, by kind, such as `raise` and `give-back`
+	Undone int64 `json:"undone"`
+	// number of decisions, by kind, such as `raise` and `give-back` (Kinds of decisions)
+	Decisions map[string]int64 `json:"decisions"`
 }
 
 // Events is how throttles are found.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -233,6 +234,10 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	if err := a.Child().ForgetPeak(); err != nil {
 		return o, err
 	}
+	refused, err := refusals(ctx, a)
+	if err != nil {
+		return o, err
+	}
 	host := sysfs.NewHost("/")
 	before, err := host.Stolen()
 	if err != nil {
@@ -262,11 +267,28 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	for i := range o.Missed {
 		o.Missed[i].Group = m.jobs.Paths[slices.Index(m.jobs.Inodes, o.Missed[i].inode)]
 	}
+	if o.Refused, err = refusals(ctx, a); err != nil {
+		return o, errors.Join(a.Child().Ended(), err)
+	}
+	for kind, n := range refused {
+		o.Refused[kind] -= n
+	}
+	maps.DeleteFunc(o.Refused, func(_ string, n int64) bool { return n == 0 })
 	o.Stolen = experiment.Ratio(stolen-before, time.Duration(m.Machine().CPUs)*(to-from))
 	if o.Memory, err = a.Child().Memory("VmHWM:"); err != nil {
 		return o, errors.Join(a.Child().Ended(), err)
 	}
 	return o, m.jobs.Working()
+}
+
+// refusals counts the throttles that the agent did not end, by its reasons.
+func refusals(ctx context.Context, a *experiment.Agent) (map[string]int64, error) {
+	s, err := a.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(s.Writes.Decisions, func(kind string, _ int64) bool { return !strings.HasPrefix(kind, "refused-") })
+	return s.Writes.Decisions, nil
 }
 
 // place is a path in the bench's own directory.

@@ -88,8 +88,10 @@ type outcome struct {
 	P50       time.Duration `json:"p50_ns"`
 	P99       time.Duration `json:"p99_ns"`
 	Missed    []miss        `json:"missed"`
-	Memory    int64         `json:"rss_peak_bytes"`
-	Stolen    float64       `json:"stolen"` // part of the time of all CPUs
+	// throttles of all groups that the agent did not end, by its reasons (Kinds of decisions, docs/REFERENCE.md)
+	Refused map[string]int64 `json:"refused"`
+	Memory  int64            `json:"rss_peak_bytes"`
+	Stolen  float64          `json:"stolen"` // part of the time of all CPUs
 }
 
 func summarize(list []throttle) outcome {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -59,6 +62,24 @@ func (r *result) Aims() []experiment.Figure {
 		experiment.Figure{Name: "agents that did not stop", Value: float64(faults), None: true, Measured: true})
 }
 
+// explain names the throttles that were missed, and what the agent refused meanwhile, of all groups.
+func (o outcome) explain(page *bytes.Buffer, when string) {
+	for _, m := range o.Missed {
+		fmt.Fprintf(page, "Missed %s: %v\n", when, m)
+	}
+	if len(o.Missed) > 0 {
+		fmt.Fprintf(page, "The agent refused %s: %s\n", when, counts(o.Refused))
+	}
+}
+
+func counts(of map[string]int64) string {
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, fmt.Sprintf("%d %s", of[kind], kind))
+	}
+	return cmp.Or(strings.Join(list, ", "), "none")
+}
+
 func (r row) line() string { return strings.Join(r.cells(), "  ") }
 
 func (r row) cells() []string {
@@ -101,11 +122,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		if row.Fault != "" {
 			fmt.Fprintf(page, "Careful: %s: %s\n", row.Condition, row.Fault)
 		}
-		for _, m := range row.Quiet.Missed {
-			fmt.Fprintf(page, "Missed in quiet, before %s: %v\n", row.Condition, m)
-		}
-		for _, m := range row.Hostile.Missed {
-			fmt.Fprintf(page, "Missed: %s: %v\n", row.Condition, m)
-		}
+		row.Quiet.explain(page, "in quiet, before "+row.Condition)
+		row.Hostile.explain(page, "beside "+row.Condition)
 	}
 }
