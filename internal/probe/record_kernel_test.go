@@ -97,9 +97,11 @@ func TestRecordAddsUp(t *testing.T) {
 	if want := int(after.Begins - before.Begins); sum.Throttles < want-1 || sum.Throttles > want+1 {
 		t.Errorf("%d throttles in periods, %d begun", sum.Throttles, want)
 	}
-	if want := time.Duration(after.Wall - before.Wall); sum.Lost < want-period || sum.Lost > want+period ||
-		sum.Lost == 0 {
-		t.Errorf("%v lost in periods, %v in all", sum.Lost, want)
+	// A throttle of the period that runs at either end is in one of the sums only. It runs for longer than a period
+	// where the timer is late.
+	slack := max(period, at-time.Duration(before.End), now-time.Duration(after.End))
+	if want := time.Duration(after.Wall - before.Wall); abs(sum.Lost-want) > slack || sum.Lost == 0 {
+		t.Errorf("%v lost in periods, %v in all, within %v", sum.Lost, want, slack)
 	}
 	if span := time.Duration(after.End) - first[len(first)-1].End; time.Duration(sum.Count)*period != span {
 		t.Errorf("%d periods in %v: some are missing", sum.Count, span)
@@ -119,12 +121,27 @@ func TestRecordOfALongWait(t *testing.T) {
 	if err := p.Record(true); err != nil {
 		t.Fatal(err)
 	}
-	recorded(t, p, g, 2)
-	if hog, said := helper(t, "hog"); hog.Wait() != nil {
-		t.Fatal(said)
+	// Some kernels run the group now and then while the real-time thread has its CPU (kernel/sched/deadline.c,
+	// dl_server): then there is no wait in 2.4 s.
+	const most = 5
+	waits := 0
+	for n := 0; waits == 0 && n < most; n++ {
+		recorded(t, p, g, 2)
+		if hog, said := helper(t, "hog"); hog.Wait() != nil {
+			t.Fatal(said)
+		}
+		list, _ := recorded(t, p, g, 2)
+		waits = waitsAfterThrottles(t, list)
 	}
-	waits, last, owes := 0, false, false
-	list, _ := recorded(t, p, g, 2)
+	if waits == 0 {
+		t.Errorf("no wait after a throttle in %d times", most)
+	}
+}
+
+// waitsAfterThrottles counts the waits in a group's periods. None has lost time to a limit in a second period.
+func waitsAfterThrottles(t *testing.T, list []Period) (waits int) {
+	t.Helper()
+	last, owes := false, false
 	for _, one := range list {
 		if one.Used > 0 {
 			owes = one.Used > 15*ms // a late tick takes the next quota in advance: then it is throttled for longer
@@ -137,9 +154,7 @@ func TestRecordOfALongWait(t *testing.T) {
 			waits++
 		}
 	}
-	if waits == 0 {
-		t.Errorf("no wait after a throttle: %+v", list)
-	}
+	return waits
 }
 
 // A period whose end the program did not see is in the next record, which counts it. The kernel makes such ones itself
