@@ -115,7 +115,7 @@ func run(ctx context.Context, f flags, logs io.Writer) error {
 		case <-every.C:
 		}
 	}
-	for parting := g.memory.Part(); !parting.May(g.memory, g.entries()); <-every.C {
+	for parting := g.memory.Part(lease.Clock()); !parting.May(g.memory, g.entries()); <-every.C {
 		g.look()
 	}
 	return nil

@@ -155,11 +155,12 @@ func (m Memory) Judge(entries bool) Action {
 // Parting is what was seen when who looks was asked to end.
 type Parting struct {
 	asked  time.Duration
+	looked bool // it had looked before, and so knows who held the lock
 	holder Holder
 }
 
 // Part takes in that who looks is asked to end.
-func (m Memory) Part() Parting { return Parting{m.looked, m.holder} }
+func (m Memory) Part(now time.Duration) Parting { return Parting{now, m.begun, m.holder} }
 
 // May says whether who looks may end after the last look: there is nothing to put back, or nothing more that the kernel
 // takes, or another agent has taken over, which has a lease of its own, or the agent goes on, for a heartbeat comes
@@ -168,7 +169,7 @@ func (p Parting) May(m Memory, entries bool) bool {
 	switch {
 	case m.holder.Start == 0:
 		return !entries || m.retried != 0
-	case m.holder != p.holder:
+	case p.looked && m.holder != p.holder:
 		return true
 	}
 	return m.beat.By.Start == m.holder.Start && m.beat.At-p.asked >= m.grace()

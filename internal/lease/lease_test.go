@@ -193,13 +193,45 @@ func TestPart(t *testing.T) {
 		if name == "no agent" {
 			m = m.Look(19*s, Beat{}, Holder{})
 		}
-		parting, ended := m.Part(), time.Duration(0)
+		parting, ended := m.Part(19*s), time.Duration(0)
 		for _, l := range c.looks {
 			m = m.Look(l.at, Beat{l.beat, Process{1, l.by}}.orNone(),
 				Holder{Process{1, l.holder}, l.holder != 0}.orNobody())
 			if c.tried && l.holder == 0 {
 				m = m.Tried()
 			}
+			if parting.May(m, c.left) {
+				ended = l.at
+				break
+			}
+		}
+		if ended != c.want {
+			t.Errorf("%s: ends at %v, want %v", name, ended, c.want)
+		}
+	}
+}
+
+// TestPartBeforeTheFirstLook: who is asked to end before it has looked does not take the agent that hangs for one that
+// has taken over.
+func TestPartBeforeTheFirstLook(t *testing.T) {
+	const s = time.Second
+	for name, c := range map[string]struct {
+		looks []seen
+		left  bool
+		want  time.Duration
+	}{
+		"the agent hangs":   {looks: looks(20*s, 60*s, seen{beat: 20 * s, by: 1, holder: 1}), left: true},
+		"the agent goes on": {looks: beating(20*s, 60*s, 1), left: true, want: 23 * s},
+		"no agent":          {looks: looks(20*s, 60*s, seen{}), want: 20 * s},
+	} {
+		var m Memory
+		parting, ended := m.Part(19*s), time.Duration(0)
+		if parting.May(m, true) {
+			t.Errorf("%s: something is left, and nobody has looked", name)
+		}
+		for _, l := range c.looks {
+			m = m.Look(l.at, Beat{l.beat, Process{1, l.by}}.orNone(),
+				Holder{Process{1, l.holder}, l.holder != 0}.orNobody())
 			if parting.May(m, c.left) {
 				ended = l.at
 				break
