@@ -208,8 +208,9 @@ func (b *bench) burst() error {
 // meter measures the victims of one agent.
 type meter struct {
 	*bench
-	probe *probe.Probe
-	watch *watch
+	probe  *probe.Probe
+	watch  *watch
+	stalls *stalls
 }
 
 func (b *bench) listen() (*meter, error) {
@@ -221,10 +222,17 @@ func (b *bench) listen() (*meter, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return &meter{b, p, w}, nil
+	cpus, err := sysfs.NewHost("/").Online()
+	if err != nil {
+		return nil, errors.Join(err, p.Close(), w.close())
+	}
+	return &meter{b, p, w, watchStalls(cpus)}, nil
 }
 
-func (m *meter) close() error { return errors.Join(m.probe.Close(), m.watch.close()) }
+func (m *meter) close() error {
+	m.stalls.close()
+	return errors.Join(m.probe.Close(), m.watch.close())
+}
 
 // after is how long after a window the throttles last that began in it: a period, and a moment.
 const after = 150 * time.Millisecond
@@ -241,6 +249,9 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	host := sysfs.NewHost("/")
 	before, err := host.Stolen()
 	if err != nil {
+		return o, err
+	}
+	if _, err := m.stalls.collect(); err != nil {
 		return o, err
 	}
 	from := probe.Monotonic()
@@ -263,10 +274,17 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	if err != nil {
 		return o, fmt.Errorf("read the throttles of the window: %w", err)
 	}
+	stood, err := m.stalls.collect()
+	if err != nil {
+		return o, err
+	}
 	o = summarize(throttlesOf(events, writes, cpu.Percent(m.Job.Quota, capPercent), from, to))
 	for i := range o.Missed {
-		o.Missed[i].Group = m.jobs.Paths[slices.Index(m.jobs.Inodes, o.Missed[i].inode)]
+		one := &o.Missed[i]
+		one.Group = m.jobs.Paths[slices.Index(m.jobs.Inodes, one.inode)]
+		one.Stall = during(stood, from+one.After, from+one.After+one.Length)
 	}
+	o.Stalls, o.Longest = len(stood), longest(stood)
 	if o.Refused, err = refusals(ctx, a); err != nil {
 		return o, errors.Join(a.Child().Ended(), err)
 	}

@@ -35,11 +35,13 @@ type miss struct {
 	Group  string        `json:"group"`
 	After  time.Duration `json:"after_ns"` // the begin of its window
 	Length time.Duration `json:"length_ns"`
+	Stall  time.Duration `json:"stall_ns"` // of it: a CPU ran no real-time thread
 	inode  uint64
 }
 
 func (m miss) String() string {
-	return fmt.Sprintf("%s after %.3f s for %s", m.Group, m.After.Seconds(), span(m.Length))
+	return fmt.Sprintf("%s after %.3f s for %s, %s of it a stall", m.Group, m.After.Seconds(),
+		span(m.Length), span(m.Stall))
 }
 
 // throttlesOf are the throttles that began in a window and that an agent may end, with what became of them: a group may
@@ -92,6 +94,8 @@ type outcome struct {
 	Refused map[string]int64 `json:"refused"`
 	Memory  int64            `json:"rss_peak_bytes"`
 	Stolen  float64          `json:"stolen"` // part of the time of all CPUs
+	Stalls  int              `json:"stalls"` // times of at least 2 ms in which a CPU ran no real-time thread
+	Longest time.Duration    `json:"longest_stall_ns"`
 }
 
 func summarize(list []throttle) outcome {

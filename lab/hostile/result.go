@@ -62,8 +62,12 @@ func (r *result) Aims() []experiment.Figure {
 		experiment.Figure{Name: "agents that did not stop", Value: float64(faults), None: true, Measured: true})
 }
 
-// explain names the throttles that were missed, and what the agent refused meanwhile, of all groups.
+// explain says when the machine stood still, which throttles were missed, and what the agent refused meanwhile, of all
+// groups.
 func (o outcome) explain(page *bytes.Buffer, when string) {
+	if o.Stalls > 0 {
+		fmt.Fprintf(page, "Stalls %s: %d, the longest of %s\n", when, o.Stalls, span(o.Longest))
+	}
 	for _, m := range o.Missed {
 		fmt.Fprintf(page, "Missed %s: %v\n", when, m)
 	}
@@ -116,7 +120,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintf(page, "Throttles: those that may be ended (not at the cap). Missed: lasted to their period's end. "+
-		"Stolen: what a hypervisor gave to others.\n")
+		"Stolen: what a hypervisor gave to others. Stall: a CPU ran no real-time thread for 2 ms and more.\n")
 	frame.WriteAims(page, nil, r.Aims())
 	for _, row := range r.Rows {
 		if row.Fault != "" {
