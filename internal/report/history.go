@@ -179,7 +179,7 @@ func (h History) Text(w io.Writer) error {
 		if i == 0 {
 			p.printf("\n")
 		}
-		p.printf("gap: nothing was recorded from %s to %s\n", instant(g.From), instant(g.To))
+		p.printf("gap: nothing was recorded from %s to %s\n", exact(g.From), exact(g.To))
 	}
 	if h.Lost > 0 {
 		p.printf("warning: %d periods are missing: the ring between the kernel and the recorder was full\n", h.Lost)
@@ -271,9 +271,12 @@ func (h History) minutes(p *page, c HistoryContainer) {
 }
 
 // instant spells a time with its zone: the hour that daylight saving repeats is there twice.
-func instant(t time.Time) string {
+func instant(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
+
+// exact is an instant with its second, where it has one: agents begin and end at any time.
+func exact(t time.Time) string {
 	if t.Equal(t.Truncate(time.Minute)) {
-		return t.Format("2006-01-02 15:04 MST")
+		return instant(t)
 	}
 	return t.Format("2006-01-02 15:04:05.0 MST")
 }

@@ -109,7 +109,7 @@ func (r Replay) Text(w io.Writer) error {
 		p.printf("The neighbour whose p99 would have grown most: %s, by %s.\n", n.Worst, coarse(n.WorstBy))
 	}
 	for _, g := range r.Gaps {
-		p.printf("gap: nothing was recorded from %s to %s\n", instant(g.From), instant(g.To))
+		p.printf("gap: nothing was recorded from %s to %s\n", exact(g.From), exact(g.To))
 	}
 	if r.Lost > 0 {
 		p.printf("warning: %d periods are missing: the ring between the kernel and the recorder was full\n", r.Lost)
