@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -303,7 +304,8 @@ func sum(list []report.HistoryMinute, recorded time.Duration) (all report.Histor
 	return all
 }
 
-// gaps are what of a time is not covered. The last two minutes are not missing yet.
+// gaps are what of a time is not covered, from the begin of its first minute on. The last two minutes are not missing
+// yet.
 func gaps(covered flight.Spans, from, to time.Time) []report.Gap {
 	list := []report.Gap{}
 	at := from.Truncate(time.Minute)
@@ -312,7 +314,7 @@ func gaps(covered flight.Spans, from, to time.Time) []report.Gap {
 			list = append(list, report.Gap{From: at, To: end.In(from.Location())})
 		}
 	}
-	for _, s := range covered {
+	for _, s := range covered.Within(at.UnixMilli(), math.MaxInt64) {
 		gap(time.UnixMilli(s.From))
 		at = time.UnixMilli(s.To).In(from.Location())
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -245,7 +244,7 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
 		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
 		Containers: []report.Replayed{},
-		Gaps:       gaps(r.Covered.Within(o.From.UnixMilli(), math.MaxInt64), o.From, o.To), Lost: r.Lost,
+		Gaps:       gaps(r.Covered, o.From, o.To), Lost: r.Lost,
 		Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series

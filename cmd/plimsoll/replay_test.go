@@ -94,7 +94,11 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%+v %+v", r.Neighbours, r.Gaps)
 		}
 	}
-	text, err := replayed(t, dir, "nginx", "--at", incidentAt, "--policy", "none", "--limit", "0.25")
+	text, err := replayed(t, dir, "nginx", "--at", "2026-11-25T03:12:30Z", "--for", "1m")
+	if err != nil || strings.Contains(text, "gap:") {
+		t.Errorf("of a time that begins in the middle of a minute all is recorded: %v\n%s", err, text)
+	}
+	text, err = replayed(t, dir, "nginx", "--at", incidentAt, "--policy", "none", "--limit", "0.25")
 	if err != nil ||
 		!strings.Contains(text, "gap: nothing was recorded from 2026-11-25 03:18 UTC to 2026-11-25 03:19 UTC") ||
 		!strings.Contains(text, "0.25 CPUs") {
