@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/probe"
 	"plimsoll/lab/frame"
 )
 
@@ -44,6 +46,31 @@ func TestHostileOnRealGroups(t *testing.T) {
 		t.Error("an interrupted bench gave a result")
 	}
 	cgrouptest.NothingLeft(t, "plimsoll-hostile-")
+}
+
+// TestStallsAreNoted: while a thread of higher priority has a CPU, the watch there is late, and says for how long.
+func TestStallsAreNoted(t *testing.T) {
+	cgrouptest.New(t) // as root
+	const held = 60 * time.Millisecond
+	w := watchStalls([]int{0})
+	from := probe.Monotonic()
+	done := make(chan error)
+	go func() {
+		err := takeCPU(0, 5)
+		for begin := probe.Monotonic(); err == nil && probe.Monotonic() < begin+held; {
+		}
+		done <- err
+	}()
+	err := <-done
+	to := probe.Monotonic()
+	w.close()
+	list, failed := w.collect()
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	if got := during(list, from, to+held); got < held/2 {
+		t.Errorf("a CPU that was held for %v stood still for %v: %+v", held, got, list)
+	}
 }
 
 // TestMain is a worker where the lab starts this program as one, and has mounts of its own.

@@ -88,6 +88,7 @@ func TestAims(t *testing.T) {
 		"p99 in ms, status": func(r *row) { r.Hostile.P99 = 5*ms + 1 },
 		"throttles that last": func(r *row) {
 			r.Hostile.Missed = []miss{{Group: "/lab/job3", After: ms, Length: 50 * ms, Stall: 18 * ms}}
+			r.Hostile.Stalls, r.Hostile.Longest = 3, 18*ms
 			r.Hostile.Refused = map[string]int64{"refused-node": 2, "refused-late": 1}
 		},
 		"memory":         func(r *row) { r.Hostile.Memory = aimMemory + 1 },
@@ -98,7 +99,8 @@ func TestAims(t *testing.T) {
 		r.Hostile.P99 = 5 * ms
 		change(&r)
 		whole := &result{settings: &settings{}, Rows: []row{{Condition: "log", Quiet: quiet, Hostile: quiet}, r}}
-		named := "Missed beside status: /lab/job3 after 0.001 s for 50 ms, 18 ms of it a stall\n" +
+		named := "Stalls beside status: 3, the longest of 18 ms\n" +
+			"Missed beside status: /lab/job3 after 0.001 s for 50 ms, 18 ms of it a stall\n" +
 			"The agent refused beside status: 1 refused-late, 2 refused-node\n"
 		for _, f := range whole.Aims() {
 			if missed := want != "" && strings.HasPrefix(f.Name, want); f.Met() == missed {

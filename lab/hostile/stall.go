@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// A hypervisor that keeps a CPU for 10 ms now and then is 0.0 % of stolen time, and hides a throttle that lasts: while
-// the agent's thread has no CPU, nobody can end one. Stalls shows when that was.
+// A hypervisor that takes a CPU away for 10 ms now and then hardly shows in the stolen time, and meanwhile the agent
+// cannot end a throttle. So a thread on each CPU wakes all the time, and notes when it was late.
 
 // stall is a time in which a CPU ran no real-time thread although one was due.
 type stall struct {
@@ -36,30 +36,42 @@ const (
 	leastStall = 2 * time.Millisecond // how late a look is that tells of a stall
 )
 
-// watchStalls begins to watch CPUs, with a real-time thread on each, before those of the bench and of the agent.
+// watchStalls watches CPUs from when it returns, with a real-time thread on each, before those of the bench (3) and of
+// the agent (2).
 func watchStalls(cpus []int) *stalls {
 	s := &stalls{}
+	var ready sync.WaitGroup
+	ready.Add(len(cpus))
 	for _, cpu := range cpus {
 		s.all.Go(func() {
-			if err := s.watch(cpu); err != nil {
+			err, due := takeCPU(cpu, 4), probe.Monotonic()+stallTick
+			ready.Done()
+			if err == nil {
+				err = s.watch(cpu, due)
+			}
+			if err != nil {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.err = errors.Join(s.err, fmt.Errorf("watch CPU %d for stalls: %w", cpu, err))
 			}
 		})
 	}
+	ready.Wait()
 	return s
 }
 
-func (s *stalls) watch(cpu int) error {
-	runtime.LockOSThread() // and the thread ends with the goroutine
+// takeCPU ties the goroutine to a thread of a real-time priority on a CPU. The thread ends with the goroutine.
+func takeCPU(cpu int, priority uint32) error {
+	runtime.LockOSThread()
 	var set unix.CPUSet
 	set.Set(cpu)
-	attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 4, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	if err := errors.Join(unix.SchedSetaffinity(0, &set), unix.SchedSetAttr(0, &attr, 0)); err != nil {
-		return err
-	}
-	for due := probe.Monotonic() + stallTick; !s.ended.Load(); due += stallTick {
+	attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	return errors.Join(unix.SchedSetaffinity(0, &set), unix.SchedSetAttr(0, &attr, 0))
+}
+
+// watch looks at each tick, the first of which is due then.
+func (s *stalls) watch(cpu int, due time.Duration) error {
+	for ; !s.ended.Load(); due += stallTick {
 		at := unix.NsecToTimespec(int64(due))
 		if err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil); err != nil &&
 			!errors.Is(err, unix.EINTR) {
