@@ -32,7 +32,7 @@ type Known struct {
 type Builder struct {
 	known  map[string]Known
 	open   map[int64]map[string]*Minute // by minute and group
-	begun  int64                        // since when it records what is in no batch and not over
+	begun  int64                        // of the time that is recorded, and neither over nor in a batch
 	seen   int64                        // when it was last told the time
 	over   Spans                        // what is over, and in no batch yet
 	strays int                          // records of groups that are not known, since Know
@@ -43,7 +43,7 @@ const (
 	grace     = 2 * time.Second // after its end a minute still gets periods, which the kernel's ring has
 	maxGroups = 4096            // in a minute
 	maxPlaces = 60_000          // of a period of 1 ms
-	// Who is not told the time for longer has not recorded meanwhile: the machine slept, or the clock was set.
+	// A builder that is not told the time for longer has not recorded: the machine was suspended, or the clock was set.
 	maxSilent = 10 * time.Second
 	usual     = 100 * time.Millisecond
 )

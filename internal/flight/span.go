@@ -17,7 +17,7 @@ type Span struct{ From, To int64 }
 // Spans are times in order, between which there are gaps.
 type Spans []Span
 
-// Union is all that is in one of two.
+// Union is all that is in either of two.
 func Union(a, b Spans) (all Spans) {
 	list := slices.Concat(a, b)
 	slices.SortFunc(list, func(x, y Span) int { return cmp.Compare(x.From, y.From) })
@@ -82,5 +82,5 @@ func parseSpans(key, text string, unit int64) (list Spans, err error) {
 	return Union(list, nil), nil
 }
 
-// maxTime, in Unix ms, is long before what a time in nanoseconds cannot be.
+// maxTime, in ms, bounds the begin and the length of a span, so that both together fit into nanoseconds.
 const maxTime = math.MaxInt64 / int64(4*time.Millisecond)

@@ -118,7 +118,7 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		writes: describe("writes_total",
 			"Writes to files of control groups and to tasks that were tried, by file and outcome.", "knob", "outcome"),
 		decisions: describe("decisions_total",
-			"Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
+			"Decisions of the agent, by kind: burst, raise, refill; refused-...: throttles not ended.", "kind"),
 		throttles: describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.",
 			containerLabels()...),
 		missing: describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not "+
