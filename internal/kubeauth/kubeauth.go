@@ -3,10 +3,11 @@
 // # Approach
 //
 // A bearer token is reviewed by the API server (TokenReview), and its user's right by a SubjectAccessReview of a
-// nonResourceURL with the verb get, as the kubelet and kube-rbac-proxy do. Both answers are kept: yes for allowedFor,
-// no for deniedFor. The table of answers is bounded, and holds hashes in place of tokens. Addresses from which somebody
-// might read within the last hour have a part of the questions to themselves,
-// so that others with many bad tokens keep no reader out.
+// nonResourceURL with the verb get, as the kubelet and kube-rbac-proxy do. It is the path itself, but for the API,
+// whose paths are asked for below /plimsoll: every account of a cluster may get /api/* (ClusterRole system:discovery).
+// Both answers are kept: yes for allowedFor, no for deniedFor. The table of answers is bounded, and holds hashes in
+// place of tokens. Addresses from which somebody might read within the last hour have a part of the questions to
+// themselves, so that others with many bad tokens keep no reader out.
 //
 // # Known limits
 //
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -62,7 +64,7 @@ type reviewer interface {
 // key names a question.
 type key struct {
 	token [sha256.Size]byte
-	path  string
+	right string
 }
 
 // Connect makes a client of the API server of a kubeconfig file, or of the cluster in which this process is a pod. It
@@ -112,7 +114,7 @@ func (a *API) Permit(r *http.Request) error {
 	if token == "" || len(token) > maxToken {
 		return web.ErrUnauthorized()
 	}
-	k := key{sha256.Sum256([]byte(token)), r.URL.Path}
+	k := key{sha256.Sum256([]byte(token)), Right(r.URL.Path)}
 	if known, ok := a.answers.Get(k); ok {
 		err, _ := known.(error)
 		return err
@@ -124,7 +126,7 @@ func (a *API) Permit(r *http.Request) error {
 	if _, ok := a.readers.Get(address); ok {
 		server = a.ofReaders
 	}
-	final, err := ask(ctx, server, token, r.URL.Path)
+	final, err := ask(ctx, server, token, k.right)
 	switch {
 	case final && err == nil:
 		a.answers.Add(k, nil, allowedFor)
@@ -135,8 +137,16 @@ func (a *API) Permit(r *http.Request) error {
 	return err
 }
 
+// Right is the nonResourceURL whose readers may read a path.
+func Right(path string) string {
+	if strings.HasPrefix(path, "/api/") {
+		return "/plimsoll" + path
+	}
+	return path
+}
+
 // ask asks the API server; final says that it answered.
-func ask(ctx context.Context, server reviewer, token, path string) (final bool, err error) {
+func ask(ctx context.Context, server reviewer, token, right string) (final bool, err error) {
 	t := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
 	if err := server.Token(ctx, t); err != nil {
 		return false, unknown(err)
@@ -151,12 +161,12 @@ func ask(ctx context.Context, server reviewer, token, path string) (final bool, 
 	}
 	s := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: user.Username,
 		UID: user.UID, Groups: user.Groups,
-		Extra: extra, NonResourceAttributes: &authorization.NonResourceAttributes{Path: path, Verb: "get"}}}
+		Extra: extra, NonResourceAttributes: &authorization.NonResourceAttributes{Path: right, Verb: "get"}}}
 	if err := server.Access(ctx, s); err != nil {
 		return false, unknown(err)
 	}
 	if !s.Status.Allowed {
-		return true, web.ErrForbidden(user.Username, path)
+		return true, web.ErrForbidden(user.Username, right)
 	}
 	return true, nil
 }

@@ -16,7 +16,7 @@ import (
 	"plimsoll/internal/web"
 )
 
-// cluster knows one token of a user who may read /metrics.
+// cluster knows one token of a user who may get /metrics, and what every account of a cluster may.
 type cluster struct {
 	tokens, accesses   int
 	down, closed, mute bool // mute: no answer about rights
@@ -40,7 +40,8 @@ func (c *cluster) Access(_ context.Context, s *authorization.SubjectAccessReview
 	}
 	at, spec := s.Spec.NonResourceAttributes, s.Spec
 	s.Status.Allowed = !c.closed && spec.User == "prometheus" && spec.UID == "u1" && spec.Groups[0] == "scrapers" &&
-		spec.Extra["a"][0] == "b" && at.Path == "/metrics" && at.Verb == "get"
+		spec.Extra["a"][0] == "b" && at.Verb == "get" &&
+		(at.Path == "/metrics" || strings.HasPrefix(at.Path, "/api/")) // as system:discovery permits
 	return nil
 }
 

@@ -37,6 +37,13 @@ func TestPagesAreForReaders(t *testing.T) {
 		{"https://" + address + "/metrics", "", "401"},
 		{"https://" + address + "/metrics", "made-up", "401"},
 		{"https://" + address + "/metrics", stranger, "403"},
+		{"https://" + address + "/", stranger, "403"},
+		{"https://" + address + "/api/v1/status", stranger, "403"}, // every account may get /api/* in the cluster
+		{"https://" + address + "/api/v1/report", stranger, "403"},
+		{"https://" + address + "/api/v1/view", stranger, "403"},
+		{"https://" + address + "/api/v1/live", stranger, "403"},
+		{"https://" + address + "/api/v1/container", stranger, "403"},
+		{"https://" + address + "/api/v1/snapshot", stranger, "403"},
 		{"https://" + address + "/metrics", scraper, "200"},
 		{"https://" + address + "/api/v1/status", scraper, "200"},
 		{"https://" + address + "/api/v1/plan", scraper, "404"},

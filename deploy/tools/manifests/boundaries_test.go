@@ -80,8 +80,10 @@ func TestRolesOfTheChart(t *testing.T) {
 		"ClusterRole plimsoll: create of authorization.k8s.io subjectaccessreviews",
 		"Role plimsoll-viewer: get list of pods",
 		"Role plimsoll-viewer: create of pods/portforward",
-		"ClusterRole plimsoll-reader: get of / /assets/* /metrics /api/v1/status /api/v1/report",
-		"ClusterRole plimsoll-reader: get of /api/v1/view /api/v1/live /api/v1/container /api/v1/snapshot",
+		"ClusterRole plimsoll-reader: get of / /assets/* /metrics",
+		"ClusterRole plimsoll-reader: get of /plimsoll/api/v1/container /plimsoll/api/v1/snapshot",
+		"ClusterRole plimsoll-reader: get of /plimsoll/api/v1/status /plimsoll/api/v1/report " +
+			"/plimsoll/api/v1/view /plimsoll/api/v1/live",
 	}
 	slices.Sort(got)
 	slices.Sort(want)
