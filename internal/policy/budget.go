@@ -13,11 +13,12 @@ import (
 //
 // The bucket holds the CPU time above the limit that running at the cap for that many seconds takes. It is full at the
 // start. CPU time used above the limit empties it, and CPU time left unused below the limit fills it. Use between two
-// readings may put the bucket into debt, which is paid back first.
+// readings may put the bucket into debt, which is paid back first. What is missing stays missing when the capacity
+// changes: it depends on a pod's annotation and limit, and whoever changes these would fill the bucket.
 type budget struct {
 	capacity time.Duration
-	tokens   time.Duration
-	spent    bool // the bucket ran out and has not yet refilled enough (recoverFraction) to be used again
+	missing  time.Duration // of a full bucket; more than capacity: debt
+	spent    bool          // the bucket ran out and has not yet refilled enough (recoverFraction) to be used again
 	bounded  bool
 }
 
@@ -31,23 +32,26 @@ func (b *budget) advance(u sample.Usage, limit cpu.Bandwidth, s strategy.Strateg
 		return
 	}
 	earned := time.Duration(limit.CPUs() * float64(u.Elapsed()))
-	b.tokens = min(b.capacity, max(-b.capacity, b.tokens+earned-u.Used))
-	switch {
-	case b.tokens <= 0:
+	b.missing = min(b.most(), max(0, b.missing+u.Used-earned))
+	switch left := b.capacity - b.missing; {
+	case left <= 0:
 		b.spent = true
-	case b.tokens >= b.capacity/recoverFraction:
+	case left >= b.capacity/recoverFraction:
 		b.spent = false
 	}
 }
 
+// most is how much may be missing: a debt of a whole bucket, or that of a larger one before.
+func (b *budget) most() time.Duration { return max(2*b.capacity, b.missing) }
+
 // charge subtracts what a write granted although the cap had no room for it.
 func (b *budget) charge(grant time.Duration) {
 	if b.bounded {
-		b.tokens = max(-b.capacity, b.tokens-grant)
+		b.missing = min(b.most(), b.missing+grant)
 	}
 }
 
-// resize sets the capacity that the strategy configures. A budget of a new capacity starts full.
+// resize sets the capacity that the strategy configures.
 func (b *budget) resize(limit cpu.Bandwidth, s strategy.Strategy) {
 	if s.CFSQuotaBurstPeriodSeconds == strategy.Unlimited || !limit.Limited() {
 		*b = budget{}
@@ -55,9 +59,7 @@ func (b *budget) resize(limit cpu.Bandwidth, s strategy.Strategy) {
 	}
 	perSecond := limit.CPUs() * float64(s.CFSQuotaBurstPercent-100) / 100
 	capacity := time.Duration(perSecond * float64(s.CFSQuotaBurstPeriodSeconds) * float64(time.Second))
-	if !b.bounded || capacity != b.capacity {
-		*b = budget{bounded: true, capacity: capacity, tokens: capacity, spent: capacity == 0}
-	}
+	b.bounded, b.capacity, b.spent = true, capacity, b.spent || capacity == 0
 }
 
 // left is the CPU time that may still be used above the limit.
@@ -68,5 +70,5 @@ func (b *budget) left() time.Duration {
 	if b.spent {
 		return 0
 	}
-	return max(0, b.tokens)
+	return max(0, b.capacity-b.missing)
 }

@@ -55,26 +55,60 @@ func TestRangeOfAQuota(t *testing.T) {
 	}
 }
 
-// TestResizeBeginsAnew: the demand and the budget of another limit say nothing of this one.
-func TestResizeBeginsAnew(t *testing.T) {
+// TestResizeForgetsDemand: the demand below another limit says nothing of this one.
+func TestResizeForgetsDemand(t *testing.T) {
 	for _, resized := range []bool{false, true} {
 		s := NewState(0)
-		var m *memory
 		for i, used := range []time.Duration{0, 5 * time.Second, 5 * time.Second} {
 			turn(s, t0.Add(time.Duration(min(i, 1))*time.Second), func(g *Group) {
-				g.Strategy.CFSQuotaBurstPeriodSeconds = 1
 				g.Reading.Counters.Usage = used
 				g.Resized = resized && i == 2
 			})
-			if m = s.groups[workload.ID{Path: "/a", Inode: 1}]; i == 1 && m.budget.left() != 0 {
-				t.Fatal("the budget is not used up")
-			}
 		}
-		if begun := m.budget.left() > 0; begun != resized {
-			t.Errorf("resized %v: %v of the budget are left", resized, m.budget.left())
-		}
+		m := s.groups[workload.ID{Path: "/a", Inode: 1}]
 		if kept := m.history.Peak(100*ms, demandSpan) > 0; kept == resized {
 			t.Errorf("resized %v: the demand is up to %v", resized, m.history.Peak(100*ms, demandSpan))
+		}
+	}
+}
+
+// TestBudgetIsNotRenewed: who changes the annotation or the limit of a container whose budget is used up has nothing of
+// it, also by way of a capacity of nothing. Only time below the limit fills it.
+func TestBudgetIsNotRenewed(t *testing.T) {
+	for name, change := range map[string]func(*Group){
+		"nothing":        func(*Group) {},
+		"fewer seconds":  func(g *Group) { g.Strategy.CFSQuotaBurstPeriodSeconds = 9 },
+		"a lower cap":    func(g *Group) { g.Strategy.CFSQuotaBurstPercent = 299 },
+		"no time at all": func(g *Group) { g.Strategy.CFSQuotaBurstPeriodSeconds = 0 },
+		"a resize by 1m": func(g *Group) {
+			g.Limit.Quota, g.Disk.Quota, g.Resized = 50*ms+ms/10, 50*ms+ms/10, true
+		},
+	} {
+		s, now := NewState(0), t0
+		usage := time.Duration(0)
+		left := func(wait, used time.Duration, change func(*Group)) time.Duration {
+			now, usage = now.Add(wait), usage+used
+			turn(s, now, func(g *Group) {
+				g.Strategy.CFSQuotaBurstPercent, g.Strategy.CFSQuotaBurstPeriodSeconds = 300, 10
+				g.Reading.Counters.Usage = usage
+				change(g)
+			})
+			return s.groups[workload.ID{Path: "/a", Inode: 1}].budget.left()
+		}
+		same := func(*Group) {}
+		left(0, 0, same)
+		if full := left(100*ms, 50*ms, same); full != 10*time.Second {
+			t.Fatalf("%v at the start", full)
+		}
+		left(time.Second, 11*time.Second, same) // half a second of it is within the limit
+		if got := left(time.Millisecond, time.Millisecond, change); got != 0 {
+			t.Errorf("%s: %v are left", name, got)
+		}
+		if got := left(time.Millisecond, time.Millisecond, same); got != 0 {
+			t.Errorf("%s and back: %v are left", name, got)
+		}
+		if got := left(20*time.Second, 0, same); got < 9*time.Second {
+			t.Errorf("%s and ten seconds of CPU time unused: %v are left", name, got)
 		}
 	}
 }
@@ -99,7 +133,8 @@ func TestRaiseWithinTheBudget(t *testing.T) {
 		s := NewState(0)
 		bounded := func(g *Group) { g.Strategy.CFSQuotaBurstPeriodSeconds = 1 }
 		turn(s, t0, bounded)
-		s.groups[workload.ID{Path: "/a", Inode: 1}].budget = budget{bounded: true, capacity: time.Second, tokens: left}
+		s.groups[workload.ID{Path: "/a", Inode: 1}].budget = budget{bounded: true, capacity: time.Second,
+			missing: time.Second - left}
 		out := turn(s, t0.Add(100*ms), func(g *Group) {
 			bounded(g)
 			g.Disk.Burst, g.Strategy.CPUBurstPercent = 0, 0

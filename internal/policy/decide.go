@@ -134,7 +134,6 @@ func (s *State) candidate(in Input, g *Group, owner tenant.Owner, ceiling float6
 	u.starts(g.Starting && u.refilled(in))
 	if g.Resized {
 		m.history.Reset()
-		m.budget = budget{}
 	}
 	u.limit = cpu.Bandwidth{Quota: g.Limit.Quota, Period: g.Disk.Period, Burst: g.Limit.Burst}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}

@@ -29,7 +29,7 @@ func TestOverdueLowering(t *testing.T) {
 		b := cpu.Bandwidth{Quota: 150 * ms, Period: 100 * ms}
 		u := &candidate{Group: Group{Disk: b}, limit: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, buffer: 40 * ms,
 			decision: decision{quota: 50 * ms},
-			m:        &memory{overdue: t0, budget: budget{bounded: true, capacity: capacity, tokens: capacity}}}
+			m:        &memory{overdue: t0, budget: budget{bounded: true, capacity: capacity}}}
 		if c.waited == 0 {
 			u.m.overdue = time.Time{}
 		}
