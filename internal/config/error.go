@@ -128,18 +128,24 @@ func faultOf(err error, hint string) *fault {
 // longestWord is far above every word that there is to mean. The search takes a time in proportion to the length.
 const longestWord = 64
 
-// didYouMean names the word that is nearest to what was written, or nothing when none is near.
-func didYouMean(written string, words []string) string {
+// nearest is the word that is nearest to what was written, or "" when none is near.
+func nearest(written string, words []string) string {
 	if len(written) > longestWord {
 		return ""
 	}
-	best, nearest := "", len(written)/3+1
+	best, distance := "", len(written)/3+1
 	for _, w := range words {
-		if d := spelling.Distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest &&
-			(best == "" || d < nearest) {
-			best, nearest = w, d
+		if d := spelling.Distance(strings.ToLower(written), strings.ToLower(w)); d <= distance &&
+			(best == "" || d < distance) {
+			best, distance = w, d
 		}
 	}
+	return best
+}
+
+// didYouMean names the nearest word, or nothing when none is near.
+func didYouMean(written string, words []string) string {
+	best := nearest(written, words)
 	if best == "" {
 		return ""
 	}

@@ -37,6 +37,8 @@ func tenants(t *testing.T, text string) Tenants {
 	return got
 }
 
+func bound(cpus float64) strategy.Bound { return strategy.Bound{Set: true, CPUs: cpus} }
+
 func listed(list []Cut) []string {
 	var texts []string
 	for _, c := range list {
@@ -209,7 +211,6 @@ tenants:
     - {namespaces: [platform], cfsQuotaBurstPercent: 1000}
     - {namespaces: ["*"], cfsQuotaBurstPercent: 250, startupSeconds: 90}
 `)
-	bound := func(v float64) strategy.Bound { return strategy.Bound{Set: true, CPUs: v} }
 	if got, want := f.Node().Extra, (strategy.ExtraCores{PerPod: bound(0.5), PerNode: bound(16)}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -258,6 +259,19 @@ func TestParseTenantsKeepsWhatWasGood(t *testing.T) {
 	}
 	if got, _ := ParseTenants("o", "[", last); !got.Extra.PerPod.Set {
 		t.Error("no JSON, and the last value is lost")
+	}
+	for text, want := range map[string]strategy.ExtraCores{
+		`{"extraCoresPerNod": 16, "extracoresperpod": 4}`: {PerPod: bound(4), PerNamespace: bound(0), PerNode: bound(0)},
+		`{"extraCoresPerNode": 16, "maxCores": 4}`:        {PerNode: bound(16)},
+		`{"extraCoresPerNode": "16"}`:                     {PerNode: bound(0)},
+		"16":                                              NoExtraCores().Extra,
+	} {
+		if got, bad := ParseTenants("o", text, NoExtraCores()); got.Extra != want || bad == nil {
+			t.Errorf("%s, and nothing good was known: %+v, want %+v; %q", text, got.Extra, want, messages(bad))
+		}
+	}
+	if got, _ := ParseTenants("o", `{"extraCoresPerPdo": 3}`, last); got.Extra != last.Extra {
+		t.Errorf("a typing error in its name, and the bound is %+v", got.Extra)
 	}
 	if got, _ := ParseTenants("o", "", last); got.Extra.Bounded() {
 		t.Error("nothing is said any more, and the last value stays")

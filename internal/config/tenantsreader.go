@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -61,19 +62,23 @@ func noNamespaces() *fault {
 	return faultf(`such as ["platform"], or ["*"] for every namespace`, "missing")
 }
 
+// NoExtraCores allows no CPUs above limits. It stands for bounds that are not known, since the text that an agent finds
+// when it starts is bad: on the agents that knew the text before, the last good one binds.
+func NoExtraCores() Tenants {
+	none := strategy.Bound{Set: true}
+	return Tenants{Extra: strategy.ExtraCores{PerPod: none, PerNamespace: none, PerNode: none}}
+}
+
 // ParseTenants reads the key plimsoll-tenants. What is bad keeps its value of last; of annotationMaxima the whole
 // list, for half of it would allow other namespaces more. The key is Plimsoll's own: an unknown field is a typing
-// error, and could be a bound that does not hold.
+// error, and where it could be a bound, those that the text does not name keep their values, too.
 func ParseTenants(object, text string, last Tenants) (Tenants, []*Rejected) {
 	return parsed(object, TenantsKey, text, last, func(r *jsonReader, list []member) (t Tenants) {
+		mistyped := false
 		for _, m := range list {
-			switch {
-			case m.is("extraCoresPerPod"):
-				t.Extra.PerPod = r.cores(m, last.Extra.PerPod)
-			case m.is("extraCoresPerNamespace"):
-				t.Extra.PerNamespace = r.cores(m, last.Extra.PerNamespace)
-			case m.is("extraCoresPerNode"):
-				t.Extra.PerNode = r.cores(m, last.Extra.PerNode)
+			switch to := boundOf(&t.Extra, m.name); {
+			case to != nil:
+				*to = r.cores(m, *boundOf(&last.Extra, m.name))
 			case m.is("exclusiveNamespaces"):
 				t.exclusive = last.exclusive
 				if names, ok := r.texts(m.name, m.value); ok {
@@ -82,12 +87,28 @@ func ParseTenants(object, text string, last Tenants) (Tenants, []*Rejected) {
 			case m.is("annotationMaxima"):
 				t.maxima = r.maxima(m, last.maxima)
 			default:
-				r.unknown(m.name, m.name, []string{"extraCoresPerPod", "extraCoresPerNamespace", "extraCoresPerNode",
-					"exclusiveNamespaces", "annotationMaxima"})
+				known := []string{"extraCoresPerPod", "extraCoresPerNamespace", "extraCoresPerNode",
+					"exclusiveNamespaces", "annotationMaxima"}
+				r.unknown(m.name, m.name, known)
+				mistyped = mistyped || boundOf(&t.Extra, nearest(m.name, known)) != nil
 			}
+		}
+		if mistyped {
+			t.Extra = t.Extra.Over(last.Extra)
 		}
 		return t
 	})
+}
+
+// boundOf is the bound of this name; nil: there is none.
+func boundOf(e *strategy.ExtraCores, name string) *strategy.Bound {
+	for known, b := range map[string]*strategy.Bound{"extraCoresPerPod": &e.PerPod,
+		"extraCoresPerNamespace": &e.PerNamespace, "extraCoresPerNode": &e.PerNode} {
+		if strings.EqualFold(known, name) {
+			return b
+		}
+	}
+	return nil
 }
 
 func (r *jsonReader) cores(m member, last strategy.Bound) strategy.Bound {

@@ -110,7 +110,7 @@ func New(o Options) *Discoverer {
 	d := &Discoverer{Options: o, wake: make(chan struct{}, 1), events: newEventRecorder(o), pods: map[string]*pod{},
 		seen: map[query]bool{}, maps: map[ConfigMap]*corev1.ConfigMap{}, texts: map[string]string{},
 		badKeys: map[string][]*config.Rejected{}, node: o.Own, mirrors: newMirrors(o.Node),
-		config: config.Kubernetes{Own: o.Tenants}}
+		config: config.Kubernetes{Own: o.Tenants, Tenants: config.NoExtraCores()}}
 	d.line = newLine(d.queries(), d.lineChanged)
 	return d
 }
@@ -246,9 +246,9 @@ func (d *Discoverer) learn(take func() bool) {
 	if !take() {
 		return
 	}
-	d.readConfigMaps()
 	was, now := d.node, d.Own
 	if d.ready() {
+		d.readConfigMaps() // all of them: what is absent before the first lists is not known to be so
 		now = d.config.Node(d.Own, d.labels)
 	}
 	d.change(func() { d.node, d.dirty = now, true })

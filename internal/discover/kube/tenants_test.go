@@ -79,6 +79,34 @@ func TestTenantsOfTheNodesFile(t *testing.T) {
 	}
 }
 
+// TestBoundsThatCannotBeRead: an agent that starts beside a bad text of bounds raises nothing until it is mended. One
+// that knew them keeps the last good ones. Without a ConfigMap there are none.
+func TestBoundsThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	node := node(nil)
+	for _, c := range []struct {
+		text string
+		want strategy.Bound
+	}{
+		{"{", strategy.Bound{Set: true}},
+		{`{"extraCoresPerNode": "16"}`, strategy.Bound{Set: true}},
+		{`{"extraCoresPerNode": 16}`, strategy.Bound{Set: true, CPUs: 16}},
+		{`{"extraCoresPerNode": "32"}`, strategy.Bound{Set: true, CPUs: 16}},
+		{"", strategy.Bound{}},
+		{"{", strategy.Bound{}},
+	} {
+		w.given(node, configMap("koordinator-system", "slo-controller-config", "plimsoll-tenants", c.text))
+		if got := w.d.Configure(strategy.Node{}, config.Tenants{}).Extra.PerNode; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.text, got, c.want)
+		}
+	}
+	bare := newWorld(t)
+	bare.given(node)
+	if got := bare.d.Configure(strategy.Node{}, config.Tenants{}).Extra; got.Bounded() {
+		t.Errorf("without a ConfigMap: %+v", got)
+	}
+}
+
 // TestARequestOfZeroIsNoReservation: what the node can spare is shared by request, and a limit is not one.
 func TestARequestOfZeroIsNoReservation(t *testing.T) {
 	for request, want := range map[string]float64{"0": 2.0 / 1024, "100m": 0.1} {
