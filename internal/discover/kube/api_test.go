@@ -25,7 +25,7 @@ import (
 // wire speaks as much of the API server's protocol as a reflector needs: a watch that begins with what there is.
 type wire struct {
 	t       *testing.T
-	objects map[string]runtime.Object // by "pods spec.nodeName=n1" ...
+	objects map[string]runtime.Object // by resource and field selector
 	mu      sync.Mutex
 	asked   []string
 	events  []corev1.Event
@@ -93,7 +93,8 @@ func TestConnect(t *testing.T) {
 	pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 	n := node(nil)
 	n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
-	server := &wire{t: t, objects: map[string]runtime.Object{"pods spec.nodeName=n1": pod, "nodes metadata.name=n1": n}}
+	const pods = "spec.nodeName=n1,status.phase!=Succeeded,status.phase!=Failed"
+	server := &wire{t: t, objects: map[string]runtime.Object{"pods " + pods: pod, "nodes metadata.name=n1": n}}
 	http := httptest.NewServer(server)
 	t.Cleanup(func() { http.CloseClientConnections(); http.Close() })
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -121,7 +122,7 @@ func TestConnect(t *testing.T) {
 	if e := server.events[0]; e.Reason != reasonInvalid || e.InvolvedObject.Name != "web" || e.Namespace != "default" {
 		t.Errorf("%+v", e)
 	}
-	for _, want := range []string{"GET /api/v1/pods spec.nodeName=n1 true plimsoll/test",
+	for _, want := range []string{"GET /api/v1/pods " + pods + " true plimsoll/test",
 		"GET /api/v1/nodes metadata.name=n1 true plimsoll/test",
 		"GET /api/v1/namespaces/kube-system/configmaps metadata.name=ack-slo-config true plimsoll/test",
 		"POST /api/v1/namespaces/default/events   plimsoll/test"} {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll/internal/strategy"
 )
@@ -53,6 +55,25 @@ func TestWatches(t *testing.T) {
 	if diff := cmp.Diff(want, w.server.asked); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
+}
+
+// TestPodsThatAreOver are not kept: neither those that were over before, nor one that ends. No quota bounds how many of
+// them a tenant has on the node.
+func TestPodsThatAreOver(t *testing.T) {
+	over := func(name string, phase corev1.PodPhase) *corev1.Pod {
+		p := web(`{"policy": "no"}`)
+		p.Name, p.UID, p.Status.Phase = name, types.UID("u-"+name), phase
+		return p
+	}
+	w := newWorld(t, node(nil), over("rejected", corev1.PodFailed), over("done", corev1.PodSucceeded),
+		over("runs", corev1.PodRunning))
+	w.run()
+	w.soon("all that there is", func() bool { return w.d.Status().Ready })
+	if s := w.d.Status(); s.Pods != 1 || s.RejectedNow != 1 {
+		t.Errorf("%d pods, %d faults; want those of the one that runs", s.Pods, s.RejectedNow)
+	}
+	w.ok(w.server.Update(called("pods"), over("runs", corev1.PodFailed), "default"))
+	w.soon("no pod", func() bool { s := w.d.Status(); return s.Pods == 0 && s.RejectedNow == 0 })
 }
 
 // ok fails the test if there is an error.

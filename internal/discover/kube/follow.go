@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,10 +30,13 @@ type query struct {
 	name      string // of the object; of pods, that of the node
 }
 
-// field is the selector that has the API server send nothing else.
+// field is the selector that has the API server send nothing else. Pods that are over have no groups. No quota counts
+// them, and a tenant can have thousands on a node, of which each would be kept with its annotations.
 func (q query) field() string {
 	if q.resource == Pods {
-		return fields.OneTermEqualSelector("spec.nodeName", q.name).String()
+		return fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", q.name),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
 	}
 	return fields.OneTermEqualSelector("metadata.name", q.name).String()
 }

@@ -122,7 +122,14 @@ func (s *server) Watch(_ context.Context, r Resource, ns string, o metav1.ListOp
 	if err != nil {
 		return nil, err
 	}
-	w = watch.Filter(w, func(e watch.Event) (watch.Event, bool) { return e, chosen(e.Object, o.FieldSelector) })
+	w = watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		if chosen(e.Object, o.FieldSelector) {
+			return e, true
+		}
+		ended := e.Type == watch.Modified // it may have been chosen before, and an API server takes it back
+		e.Type = watch.Deleted
+		return e, ended
+	})
 	s.mu.Lock()
 	s.watches = append(s.watches, w)
 	s.mu.Unlock()
@@ -134,7 +141,7 @@ func chosen(o runtime.Object, selector string) bool {
 	set := fields.Set{}
 	switch x := o.(type) {
 	case *corev1.Pod:
-		set["spec.nodeName"] = x.Spec.NodeName
+		set["spec.nodeName"], set["status.phase"] = x.Spec.NodeName, string(x.Status.Phase)
 	case *corev1.Node:
 		set["metadata.name"] = x.Name
 	case *corev1.ConfigMap:
