@@ -89,6 +89,7 @@ type Pod struct {
 	Request    float64
 	Declared   *Declared
 	Own        bool // its limit is one for all its containers together, and not the sum of theirs
+	Delegated  bool // its groups are in one that a user owns, who chose their names
 	Containers []Container
 }
 

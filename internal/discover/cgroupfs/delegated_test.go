@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/fsnotify/fsnotify"
+
+	"plimsoll/internal/strategy"
 )
 
 // TestAUserMakesManyGroups: in a group that belongs to a user some groups are followed and no more;
@@ -39,6 +41,21 @@ func TestAUserMakesManyGroups(t *testing.T) {
 	expect(func() { m.rmdir("/user") }, "vanished /user/app/aa", "vanished /user/app/b", "vanished /user/app/c")
 	if n := strings.Count(log.String(), "\n"); n != 1 || user.groups != mostOfUser-1-3 {
 		t.Errorf("%d groups are left, and the log has %s", user.groups, log.String())
+	}
+}
+
+// TestDelegated: groups below one that a user owns are told apart, whatever the user names them. A container whose own
+// group belongs to its user, in a user namespace, is its pod's.
+func TestDelegated(t *testing.T) {
+	const pod, container = "/podu1", "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	m := newMemory("/user/kubepods"+pod+container, "/kubepods"+pod+container)
+	m.owners = map[string]uint32{"user": 1000, "user/kubepods": 1000, "user/kubepods" + pod: 1000,
+		"user/kubepods" + pod + container: 1000, "kubepods" + pod + container: 100000}
+	s := scanner(t, m, Options{Resolver: include(t)})
+	for _, p := range workloads(choose(s.nodes["/"]), strategy.Colocation{}) {
+		if want := strings.HasPrefix(p.Containers[0].Path, "/user/"); p.Delegated != want {
+			t.Errorf("%s: delegated: %v, want %v", p.Containers[0].Path, p.Delegated, want)
+		}
 	}
 }
 

@@ -113,8 +113,12 @@ func (o *overlay) lay(base []workload.Pod) []workload.Pod {
 	return all
 }
 
-// podOf is the UID in the names of a pod's groups.
+// podOf is the UID in the names of a pod's groups. The kubelet's are root's: a user who owns a group may name those
+// below it after anybody's pod.
 func podOf(p workload.Pod) (uid string, ok bool) {
+	if p.Delegated {
+		return "", false
+	}
 	group := p.Path
 	if group == "" && len(p.Containers) > 0 {
 		group = path.Dir(p.Containers[0].Path)

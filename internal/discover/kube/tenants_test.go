@@ -150,3 +150,26 @@ func TestBoundsAreReported(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestBorrowedNames: a user who owns a group gives those below it the names of another's pod and container. They have
+// nothing of that pod.
+func TestBorrowedNames(t *testing.T) {
+	w := newWorld(t)
+	own, borrowed := group("u1", "a"), group("u1", "a")
+	borrowed.Path, borrowed.Delegated = "/user.slice/user-1000.slice"+own.Path, true
+	borrowed.Containers[0].Path = borrowed.Path + "/" + id("a")
+	bare := workload.Pod{Containers: borrowed.Containers, Delegated: true} // the pod's group has no limit
+	w.groups.set(own, borrowed, bare)
+	pod := web(`{"policy": "auto"}`)
+	pod.Labels = map[string]string{"koordinator.sh/qosClass": "LS"}
+	w.given(node(nil), pod)
+	if p := w.pod(0); p.Name != "default/web" || p.Containers[0].Strategy.Policy != strategy.Auto {
+		t.Errorf("the pod: %+v", p)
+	}
+	for i := 1; i <= 2; i++ {
+		if p := w.pod(i); p.Namespace != "" || p.Request != 0 || p.Declared != nil ||
+			p.Containers[0].Strategy.Policy != strategy.None || p.Containers[0].Class != workload.ClassNone {
+			t.Errorf("the user's: %+v", p)
+		}
+	}
+}
