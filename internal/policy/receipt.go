@@ -23,11 +23,13 @@ import (
 // in both arms. With its end the memory of throttles and what was raised for it end, too: without receipts a raise
 // outlasts its spell by 3 s.
 //
-// No spell begins in a start, nor while the node's use is above its threshold or not known. One that has begun goes on
-// when the use passes the threshold: to end it would drop the spells of one arm more than those of the other.
+// No spell begins in a start, while the node's use is above its threshold or not known, nor under a raise of the spell
+// before, which would have to be lowered first. One that has begun goes on when the use passes the threshold: to end it
+// would drop the spells of one arm more than those of the other.
 //
-// Known limits: the time that was saved and the budget are not what they were before a spell, in either arm. A pod
-// whose own limit binds first has no receipt, nor have its containers.
+// Known limits: what a raise saves in the 5 s after a spell that was cut is not counted. The time that was saved and
+// the budget are not what they were before a spell, in either arm. A pod whose own limit binds first has no receipt,
+// nor have its containers.
 
 // WhyWithheld is the reason of a group that is left alone in a spell.
 const WhyWithheld = "withheld in this spell, for the receipt"
@@ -62,7 +64,7 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 		case e == nil || e.Part() != part || *u.m.sampled != u.sampled(in):
 			s.experiment(in, u)
 		case u.Resized, u.Paused != "", in.Held:
-			e.Abort()
+			e.Abort(in.Now)
 		}
 	})
 }
@@ -99,7 +101,7 @@ func (u *candidate) withhold(in Input) bool {
 	if e == nil || u.Starting || in.Held {
 		return false
 	}
-	if state := in.Node.State(); state != NodeOverload && state != NodeUnknown {
+	if state := in.Node.State(); state != NodeOverload && state != NodeUnknown && !u.raised() {
 		e.Begin(in.Now, u.meter(in))
 	}
 	return e.Withheld()

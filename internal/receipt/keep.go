@@ -75,8 +75,8 @@ func Resume(k Kept, part float64, seed uint64, container string, now time.Time) 
 		return nil, fmt.Errorf("the probabilities of %v spells add up to %v, and each is %v", spells, f.Saved.part,
 			part)
 	}
-	return &Experiment{Figures: f, part: part, seed: seed, container: container, number: k.Next, resting: now.Add(rest),
-		harm: k.Withdrawn}, nil
+	return &Experiment{Figures: f, part: part, seed: seed, container: container, number: k.Next, cut: now,
+		resting: now.Add(rest), harm: k.Withdrawn}, nil
 }
 
 // Kept is what is to be kept of the figures.

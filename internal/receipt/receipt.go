@@ -33,9 +33,11 @@
 // not assume that they are independent or alike: what each spell would have come to in either arm is taken as given,
 // and only the coin is random, so that an estimate is a sum of martingale differences whatever the load does. What is
 // assumed is that a spell does not depend on the arm of the one before. The idle stretch sees to that: the kernel's
-// pool is full again, no work is left over, a raise ends with its spell, and after a spell that was cut 5 s are left
-// out. What remains are the container's budget above its limit and the time that it saved, which a treated spell uses
-// up and a withheld one does not; and clients who come back later, or less often, because they waited.
+// pool is full again, no work is left over, and a raise ends with its spell. A treated spell that was cut leaves no
+// backlog, and the next may begin at once: a load without idle stretches would be counted for 2 s in 7. After a
+// withheld one that was cut the time until the next idle stretch is left out, 5 s at most. What remains are the
+// container's budget above its limit and the time that it saved, which a treated spell uses up and a withheld one does
+// not; and clients who come back later, or less often, because they waited.
 //
 // Why asymptotic: bounds without a limit theorem for bounded figures exist (Howard, Ramdas, McAuliffe and Sekhon,
 // Annals of Statistics 2021, section 4.2; Waudby-Smith and Ramdas, JRSS B 2024), and are wider for spells of which one
@@ -61,7 +63,7 @@ import (
 const (
 	// Longest is how long a spell lasts at most: then it is cut, and refills are made again.
 	Longest = 2 * time.Second
-	// rest is what is left out after a spell that was cut.
+	// rest is what is left out at most after a withheld spell that was cut: until the container is idle, if sooner.
 	rest = 5 * time.Second
 	// idlePeriods of nearly no use in a row hold a whole idle period.
 	idlePeriods = 2
@@ -130,7 +132,6 @@ type spell struct {
 	withheld bool
 	begun    time.Time
 	lost     time.Duration
-	quiet    time.Duration // without a break, up to now
 	before   Meter
 	others   float64
 	measured bool
@@ -146,8 +147,10 @@ type Experiment struct {
 	part      float64
 	number    uint64 // of the next spell
 	on        *spell
-	resting   time.Time // no spell begins before
-	harm      Verdict   // what it was withdrawn for; "": it was not
+	cut       time.Time     // the last spell was, then; zero: it was not
+	resting   time.Time     // no spell begins before, unless the container is idle
+	quiet     time.Duration // without a break, up to now
+	harm      Verdict       // what it was withdrawn for; "": it was not
 }
 
 // New begins an experiment in which this part of a container's spells is withheld.
@@ -158,17 +161,19 @@ func New(part float64, seed uint64, container string, now time.Time) *Experiment
 // Part is the probability with which a spell is withheld.
 func (e *Experiment) Part() float64 { return e.part }
 
-// Begin begins a spell, where none is on and the last was not cut a moment ago.
+// Begin begins a spell, where none is on and no backlog of the last may be left.
 func (e *Experiment) Begin(now time.Time, m Meter) {
 	if e.on != nil || now.Before(e.resting) || e.harm != "" {
 		return
 	}
 	e.on = &spell{withheld: Withhold(e.seed, e.container, e.number, e.part), begun: now, before: m}
-	e.number++
+	e.number, e.quiet = e.number+1, 0
 }
 
-// Running says whether a spell is on, or the rest of one that was cut: what was raised for it may stay.
-func (e *Experiment) Running(now time.Time) bool { return e.on != nil || now.Before(e.resting) }
+// Running says whether a spell is on, or was cut a moment ago: what was raised for it may stay.
+func (e *Experiment) Running(now time.Time) bool {
+	return e.on != nil || !e.cut.IsZero() && now.Before(e.cut.Add(rest))
+}
 
 // Watched says whether the spell that is on has to be observed.
 func (e *Experiment) Watched() bool { return e.on != nil }
@@ -180,41 +185,57 @@ func (e *Experiment) Withheld() bool { return e.on != nil && e.on.withheld }
 func (e *Experiment) Withdrawn() Verdict { return e.harm }
 
 // Abort forgets the spell that is on: its limit was changed, or a person has stopped all writes.
-func (e *Experiment) Abort() {
+func (e *Experiment) Abort(now time.Time) {
 	if e.on != nil {
 		e.Aborted++
+		e.end(now, true)
 	}
-	e.on = nil
 }
 
 // Observe takes the next window of the container, and returns the spell that is over with it.
 func (e *Experiment) Observe(w Window) (Outcome, bool) {
+	if w.Period <= 0 || !w.To.After(w.From) {
+		return Outcome{}, false
+	}
+	if e.quiet += w.To.Sub(w.From); !w.quiet() {
+		e.quiet = 0
+	}
+	idle := e.quiet >= idlePeriods*w.Period
+	if idle {
+		e.cut, e.resting = time.Time{}, time.Time{}
+	}
 	s := e.on
-	if s == nil || w.Period <= 0 || !w.To.After(w.From) {
+	if s == nil {
 		return Outcome{}, false
 	}
 	s.lost += w.Lost
 	s.requests += w.Requests
 	s.unknown = s.unknown || !w.RequestsKnown
 	s.measure(w.Meter)
-	if s.quiet += w.To.Sub(w.From); !w.quiet() {
-		s.quiet = 0
-	}
 	length := w.To.Sub(s.begun)
-	if s.quiet < idlePeriods*w.Period && length < Longest {
+	if !idle && length < Longest {
 		return Outcome{}, false
 	}
-	if s.quiet < idlePeriods*w.Period {
-		e.resting = w.To.Add(rest)
-	}
+	e.end(w.To, !idle)
 	o := Outcome{Withheld: s.withheld, Part: e.part, Lost: min(s.lost, Longest), Others: s.others, Measured: s.measured,
 		Requests: s.requests, RequestsKnown: !s.unknown, Length: length}
-	e.on = nil
 	e.Add(o)
 	if v := e.Verdict(); v.Harm() {
 		e.harm = v
 	}
 	return o, true
+}
+
+// end ends the spell that is on. One that is cut leaves a backlog where it was withheld.
+func (e *Experiment) end(now time.Time, cut bool) {
+	e.cut = time.Time{}
+	if cut {
+		e.cut = now
+		if e.on.withheld {
+			e.resting = now.Add(rest)
+		}
+	}
+	e.on = nil
 }
 
 // measure finds what the others used just after the begin.

@@ -97,36 +97,56 @@ func TestSpell(t *testing.T) {
 	}
 }
 
-// TestLongSpell: a spell that does not end is cut after two seconds, and none begins for the next five.
+// TestLongSpell: a spell that does not end is cut after two seconds. After a treated one the next may begin at once;
+// after a withheld one when the container was idle, or after five seconds. One that is aborted leaves as much behind.
 func TestLongSpell(t *testing.T) {
-	l := start(t, true)
+	for _, withheld := range []bool{true, false} {
+		for after, begins := range map[time.Duration]bool{0: !withheld, rest - ms: !withheld, rest: true} {
+			l := cutSpell(t, withheld)
+			if l.Withheld() || !l.Running(l.now) || l.Watched() {
+				t.Error("a spell that was cut: its rest is to be treated, and nothing of it washed out")
+			}
+			if l.Begin(l.now.Add(after), Meter{}); l.Watched() != begins {
+				t.Errorf("withheld: %v, and the next begins %v after it: %v", withheld, after, l.Watched())
+			}
+			if treated, held := l.Saved.Arms(); treated+held != 1 || held == 1 != withheld {
+				t.Errorf("%d treated, %d withheld", treated, held)
+			}
+			l = start(t, withheld)
+			l.Abort(l.now)
+			if l.Watched() || l.Aborted != 1 {
+				t.Error("not aborted")
+			}
+			if l.Begin(l.now.Add(after), Meter{}); l.Watched() != begins {
+				t.Errorf("withheld and aborted: %v, and the next begins %v after it: %v", withheld, after, l.Watched())
+			}
+		}
+	}
+	l := cutSpell(t, true)
+	l.window(100*ms, 0, 0)
+	if l.Begin(l.now, Meter{}); l.Watched() {
+		t.Error("a spell begins after half an idle stretch")
+	}
+	l.window(100*ms, 0, 0)
+	if l.Begin(l.now, Meter{}); !l.Watched() {
+		t.Error("none after a whole one")
+	}
+}
+
+// cutSpell drives a spell until it is cut.
+func cutSpell(t *testing.T, withheld bool) *line {
+	t.Helper()
+	l := start(t, withheld)
 	for i := range 100 {
-		o, over := l.window(90*ms, 50*ms, 80*ms)
-		if !over {
-			continue
+		if o, over := l.window(90*ms, 50*ms, 80*ms); over {
+			if o.Length < Longest || o.Length > Longest+100*ms || o.Lost != time.Duration(i+1)*80*ms {
+				t.Errorf("%+v after %d windows", o, i+1)
+			}
+			return l
 		}
-		if o.Length < Longest || o.Length > Longest+100*ms || o.Lost != time.Duration(i+1)*80*ms {
-			t.Errorf("%+v after %d windows", o, i+1)
-		}
-		break
 	}
-	if l.Withheld() || !l.Running(l.now) || l.Watched() {
-		t.Error("a spell that was cut: its rest is to be treated, and nothing of it washed out")
-	}
-	l.Begin(l.now.Add(rest-ms), Meter{})
-	if l.Watched() {
-		t.Error("the next spell begins too soon")
-	}
-	if l.Begin(l.now.Add(rest), Meter{}); !l.Watched() {
-		t.Error("no further spell")
-	}
-	l.Abort()
-	if l.Watched() || l.Aborted != 1 {
-		t.Error("not aborted")
-	}
-	if treated, withheld := l.Saved.Arms(); treated != 0 || withheld != 1 {
-		t.Errorf("%d treated, %d withheld", treated, withheld)
-	}
+	t.Fatal("it is not cut")
+	return nil
 }
 
 // TestMismatch: where spells of one arm are lost, no figure counts.

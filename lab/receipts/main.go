@@ -7,8 +7,8 @@
 // and its interval has to cover it.
 //
 // Known limits: the difference of the demo is measured too, over some minutes, and its own error is in neither
-// interval. Throttles that are in no spell, such as those in the five seconds after one that was cut, are in the demo's
-// difference and not in the receipt.
+// interval. Throttles that are in no spell, as after a withheld one that was cut, are in the demo's difference and not
+// in the receipt.
 package main
 
 import (
