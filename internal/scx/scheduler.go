@@ -233,7 +233,11 @@ func (s *Scheduler) Set(group uint64, to Setting) error {
 	if err := s.parts.Settings.Put(group, value); err != nil {
 		return fmt.Errorf("scheduler: set group %d: %w", group, err)
 	}
-	return s.apply(group)
+	err := s.apply(group)
+	if errors.Is(err, ErrNoGroup) { // nobody will ask to forget it
+		err = errors.Join(err, s.parts.Settings.Delete(group))
+	}
+	return err
 }
 
 // Forget makes a group what the groups above and the kernel's files say.

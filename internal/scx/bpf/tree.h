@@ -73,7 +73,7 @@ void cgroup_exit(u64 *ctx)
 	u64 id = ARG(struct cgroup *, 0)->kn->id;
 	struct group *g = group_at(id);
 
-	if (g && g->standing)
+	if (g && __sync_val_compare_and_swap(&g->standing, 1, 0)) // its timer may end the throttle now
 		add(standing, -1);
 	scx_bpf_destroy_dsq(id);
 	bpf_map_delete_elem(&groups, &id);
