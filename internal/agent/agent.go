@@ -61,6 +61,9 @@ type ThrottleEvents interface {
 	Read(until time.Time) ([]bandwidth.Throttle, error)
 	// Lost counts the throttles that were not reported since the start, except those of groups with too many of them.
 	Lost() int64
+	// Unplaced is not 0 once the kernel's programs had no room for all CPUs of the groups. Of some groups the use of
+	// periods is not known then.
+	Unplaced() int64
 	// Priority is the priority of the reading thread: "fifo" is real time, "nice -20" and "plain" are fallbacks, with
 	// the reason; "" before Read has begun.
 	Priority() (got, why string)

@@ -29,6 +29,7 @@ type fakeEvents struct {
 	room       int   // for groups that are watched; 0: for all
 	stubborn   error // of SuppressEvents
 	lost       int64
+	unplaced   int64
 }
 
 func (e *fakeEvents) Watch(groups []uint64) error {
@@ -69,6 +70,7 @@ func (e *fakeEvents) Totals(group uint64) (report.Throttles, bool) {
 
 func (e *fakeEvents) Uses(group uint64) []int64 { return e.uses[group] }
 
+func (e *fakeEvents) Unplaced() int64            { return e.unplaced }
 func (e *fakeEvents) Lost() int64                { return e.lost }
 func (e *fakeEvents) Priority() (string, string) { return "plain", "" }
 func (e *fakeEvents) Close() error               { close(e.told); return nil }
@@ -327,6 +329,18 @@ func TestLossIsMadeUpFor(t *testing.T) {
 	w.run(time.Second + ms)
 	if n := w.agent.reader.Looks - before; n < 2 || w.agent.Status().Events.Lost != 3 {
 		t.Errorf("%d looks after a loss, %+v", n, w.agent.Status().Events)
+	}
+}
+
+// TestNoRoomForCPUsIsAProblem: what is not counted of some groups is said.
+func TestNoRoomForCPUsIsAProblem(t *testing.T) {
+	w, e := subscribed(t, true)
+	said := func() bool { return slices.Contains(w.agent.Status().Problems, report.ProblemUnplaced) }
+	if said() {
+		t.Error("a problem without one")
+	}
+	if e.unplaced = 7; !said() {
+		t.Errorf("problems %q", w.agent.Status().Problems)
 	}
 }
 

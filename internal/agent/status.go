@@ -68,6 +68,9 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 			s.Problems = append(s.Problems, problem)
 		}
 	}
+	if a.Events != nil && a.Events.Unplaced() > 0 {
+		s.Problems = append(s.Problems, report.ProblemUnplaced)
+	}
 	if a.failed != nil {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemDiscovery, report.Message(a.failed)))
 	}

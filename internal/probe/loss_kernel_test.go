@@ -45,6 +45,31 @@ func TestRingOverflows(t *testing.T) {
 	}
 }
 
+// Where a CPU of a group finds no room, what the group uses is not known, in place of what its other CPUs use: the cap
+// would be held against too little. Its throttles are told of as ever.
+func TestNoRoomForCPUs(t *testing.T) {
+	p := open(t, Options{Use: true, Rate: 1e6, change: func(spec *ebpf.CollectionSpec) {
+		spec.Maps[kernelMapQueues].MaxEntries = 1
+	}})
+	g := cgrouptest.New(t)
+	g.Prevail()
+	limit(t, g, 10*ms, 50*ms)
+	watch(t, p, g)
+	h := subscribe(t, p, nil)
+	g.Spin(2)
+	within(t, 30*time.Second, "a CPU finds no room", func() bool { return p.Unplaced() > 0 })
+	n := len(h.begins(0))
+	within(t, 30*time.Second, "throttles", func() bool { return len(h.begins(0)) >= n+5 })
+	for _, e := range h.begins(0)[n+1:] {
+		if e.Facts.Used >= 0 {
+			t.Errorf("known is what one of two CPUs used: %+v", e.Facts)
+		}
+	}
+	if got := totals(t, p, g); got.PeriodEnd != 0 {
+		t.Errorf("periods are counted: %+v", got)
+	}
+}
+
 // A group has its rate, and another one's flood does not use it up.
 func TestRateIsLimited(t *testing.T) {
 	const rate = 4

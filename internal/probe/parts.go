@@ -204,7 +204,9 @@ func (o Options) preemptible() error {
 	if kernel.TypeByName("bpf_ringbuf", &ring) != nil || kernel.TypeByName("spinlock", &lock) != nil {
 		return nil
 	}
-	sleeps := slices.ContainsFunc(lock.Members, func(m btf.Member) bool { return m.Type.TypeName() == "rt_mutex_base" })
+	sleeps := slices.ContainsFunc(lock.Members, func(m btf.Member) bool {
+		return m.Type.TypeName() == "rt_mutex_base" || m.Type.TypeName() == "rt_mutex" // before 5.15
+	})
 	plain := slices.ContainsFunc(ring.Members, func(m btf.Member) bool {
 		return m.Name == "spinlock" && m.Type.TypeName() == "spinlock_t"
 	})

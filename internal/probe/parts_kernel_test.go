@@ -130,6 +130,7 @@ func TestRealtimeKernel(t *testing.T) {
 		refused      bool
 	}{
 		{"PREEMPT_RT, a lock that sleeps", "rt_mutex_base", "spinlock_t", true},
+		{"PREEMPT_RT before 5.15", "rt_mutex", "spinlock_t", true},
 		{"PREEMPT_RT, a raw lock", "rt_mutex_base", "raw_spinlock_t", false},
 		{"no PREEMPT_RT", "raw_spinlock", "spinlock_t", false},
 	} {

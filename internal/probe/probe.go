@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,11 +112,15 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	for _, name := range []string{kernelMapStanding, kernelMapForeseen} { // of which fewer are at the same time
 		spec.Maps[name].MaxEntries = uint32(min(o.Groups, 4096))
 	}
-	spec.Maps[kernelMapQueues].MaxEntries = queues(o.Groups, runtime.NumCPU())
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the CPUs: %w", err)
+	}
+	spec.Maps[kernelMapQueues].MaxEntries = queues(o.Groups, cpus)
 	if o.Ring > 0 {
 		spec.Maps[kernelMapEvents].MaxEntries = uint32(o.Ring)
 	}
-	if err := o.constants(spec); err != nil {
+	if err := o.constants(spec, cpus); err != nil {
 		return err
 	}
 	if o.change != nil {
@@ -127,15 +130,11 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 }
 
 // queues is how many queues of groups are kept: one for each CPU that has run a group, and so one a group on average
-// at least.
+// at least. Of a group for which there is no room no use is known (place in bpf/queue.h).
 func queues(groups, cpus int) uint32 { return uint32(max(groups, min(groups*cpus, 24576))) }
 
 // constants sets the numbers that the verifier treats as constants.
-func (o Options) constants(spec *ebpf.CollectionSpec) error {
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return fmt.Errorf("count the CPUs: %w", err)
-	}
+func (o Options) constants(spec *ebpf.CollectionSpec, cpus int) error {
 	tick, err := Tick()
 	if err != nil {
 		return err

@@ -99,6 +99,9 @@ func (p *Probe) Lost() int64 {
 	return l.Full + l.Broken
 }
 
+// Unplaced counts the times that a CPU of a group had no room in the map of queues. Such a group has no periods.
+func (p *Probe) Unplaced() int64 { return count(p.objects.Unplaced) }
+
 func count(v *ebpf.Variable) int64 {
 	var n uint64
 	if err := v.Get(&n); err != nil {

@@ -333,6 +333,7 @@ func (pushedEvents) Read(time.Time) ([]bandwidth.Throttle, error) { return nil, 
 func (pushedEvents) Totals(uint64) (report.Throttles, bool)       { return report.Throttles{}, false }
 func (pushedEvents) Uses(uint64) []int64                          { return nil }
 func (pushedEvents) Priority() (got, why string)                  { return "", "" }
+func (pushedEvents) Unplaced() int64                              { return 0 }
 func (pushedEvents) Lost() int64                                  { return 0 }
 func (pushedEvents) Close() error                                 { return nil }
 

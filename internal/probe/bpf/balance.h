@@ -60,14 +60,15 @@ global int tally(u64 id)
 	return go_on(id, tally_cpu);
 }
 
-// balance finds both sums, and says whether it does: not where the begin of the period was not seen (period.h). Where the
-// kernel refuses what it reads, user space has it do nothing (unbalanced in parts.go).
+// balance finds both sums, and says whether it does: not where the begin of the period was not seen (period.h), nor on
+// more CPUs than one walk looks at. Where the kernel refuses what it reads, user space has it do nothing (unbalanced in
+// parts.go).
 global int balance(u64 id)
 {
 	struct group *g = bpf_map_lookup_elem(&groups, &id);
 	struct sums *s = sums();
 
-	if (!g || !g->end || !s || busy())
+	if (!g || !g->end || g->actives > MOST || !s || busy())
 		return 0;
 	*s = (struct sums){};
 	walk(g, id, false, tally);

@@ -33,6 +33,7 @@ struct group {
 	u64 above;	 // used above the limit in each period, summed up
 	u64 actives;	 // CPUs in active
 	u64 first;	 // the word at which a walk begins
+	u64 unplaced;	 // some of its queues had no room in the map of queues: its sums are not known
 	u64 active[WORDS]; // CPUs that have run the group in this period, see queue.h
 	u64 known[WORDS];  // CPUs whose queue of the group is in the map of queues
 	u32 uses[USES];	   // periods by their use, see period.h

@@ -143,7 +143,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 {
 	u64 length = READ(tg, cfs_bandwidth.period), quota = READ(tg, cfs_bandwidth.quota), limit = limit_of(id, tg);
 	u64 now = bpf_ktime_get_ns(), n = over_since(g, tg, now > end ? now - end : 0, length);
-	bool lifted = quota == RUNTIME_INF;
+	bool uncounted = quota == RUNTIME_INF || g->unplaced;
 	struct walk *w = walk_of();
 	struct sums *s = sums();
 	u64 sum, owes;
@@ -159,7 +159,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	owes = s->owed;
 	barrier();
 	w->busy = 0;
-	if (lifted || !whole(g, sum, end, n * length)) {
+	if (uncounted || !whole(g, sum, end, n * length)) {
 		n = 0;
 	} else {
 		g->periods++;
@@ -179,7 +179,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 		record(id, g, tg, sum, end, quota, n);
 	g->sum = sum;
 	g->owed = owes;
-	g->end = lifted ? 0 : end;
+	g->end = uncounted ? 0 : end;
 }
 
 SEC("tp_btf/hrtimer_expire_entry") int hrtimer_expire_entry(u64 *ctx)

@@ -186,6 +186,8 @@ static noinline int place(struct group *g, u64 id, u64 cpu, u64 queue, u64 entit
 
 	if (bpf_map_update_elem(&queues, &key, &fresh, BPF_ANY)) {
 		add(&unplaced, 1);
+		g->unplaced = 1;
+		g->end = 0;
 		return 0;
 	}
 	add(&g->outside, fresh.sum);
