@@ -34,8 +34,8 @@ import (
 // the cap, by at most a quota. A write cancels the debt of CPUs that have run beyond their slices, up to a tick each
 // (tg_set_cfs_bandwidth resets their runtime_remaining, also from below 0). That debt is not charged: the last refill
 // under the cap has room for exactly one quota, and would hardly ever be allowed. So a period can exceed the cap by as
-// much. It is not refilled again once it has used the cap by the kernel's own account (refill.go), and the budget
-// counts all of it.
+// much. It is not refilled again once it has used the cap by the kernel's own account (refill.go), which there is on up
+// to 64 CPUs at a time, and the budget counts all of it.
 
 // writeDelay is the time that may pass between a reading and the write that it causes.
 const writeDelay = time.Millisecond
