@@ -25,23 +25,28 @@ type Known struct {
 	Namespace, Pod, Container string
 	Skip                      bool          // it is none: the pod around containers
 	Limit                     time.Duration // of CPU time per period; 0: none, or not known
-	Period                    time.Duration
+	Period                    time.Duration // 0: not known yet
 }
+
+// named says whether rows can be made of the group's periods, or need not be.
+func (k Known) named() bool { return k.Skip || k.Period >= time.Millisecond }
 
 // Builder collects periods into minutes. It has no clock: Close is told the time.
 type Builder struct {
-	known  map[string]Known
-	open   map[int64]map[string]*Minute // by minute and group
-	begun  int64                        // of the time that is recorded, and neither over nor in a batch
-	seen   int64                        // when it was last told the time
-	over   Spans                        // what is over, and in no batch yet
-	strays int                          // records of groups that are not known, since Know
+	known   map[string]Known
+	open    map[int64]map[string]*Minute // by minute and group
+	held    []Period                     // of groups that Know has not named: the length of their periods is not known
+	dropped int64                        // periods that found no room since Add last said how many
+	begun   int64                        // of the time that is recorded, and neither over nor in a batch
+	seen    int64                        // when it was last told the time
+	over    Spans                        // what is over, and in no batch yet
 }
 
 const (
 	minuteMs  = int64(time.Minute / time.Millisecond)
 	grace     = 2 * time.Second // after its end a minute still gets periods, which the kernel's ring has
 	maxGroups = 4096            // in a minute
+	maxHeld   = 1 << 15         // records of 300 containers that are never idle, in 10 s
 	maxPlaces = 60_000          // of a period of 1 ms
 	// A builder that is not told the time for longer has not recorded: the machine was suspended, or the clock was set.
 	maxSilent = 10 * time.Second
@@ -56,31 +61,72 @@ func NewBuilder(now time.Time) *Builder {
 
 func minuteOf(ms int64) int64 { return ms - ms%minuteMs }
 
+// over says whether a minute gets no more periods. One of the future gets none: the clock was set back.
+func over(start, now int64) bool {
+	return start+minuteMs+grace.Milliseconds() <= now || start > now+minuteMs
+}
+
 // Know takes what is known of groups, for the rows that are closed from now on.
-func (b *Builder) Know(groups map[string]Known) { b.known, b.strays = groups, 0 }
+func (b *Builder) Know(groups map[string]Known) {
+	b.known = groups
+	b.release(func(p *Period) bool { return groups[p.Cgroup].named() })
+}
 
-// Strays is how many records came of groups that Know did not name.
-func (b *Builder) Strays() int { return b.strays }
+// Strays is how many records wait for Know to name their groups.
+func (b *Builder) Strays() int { return len(b.held) }
 
-// Add adds records, and returns how many periods found no room.
+// Ends says whether Close has rows to return. What is known of groups should be new then.
+func (b *Builder) Ends(now time.Time, all bool) bool {
+	ms := now.UnixMilli()
+	for start := range b.open {
+		if all || over(start, ms) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.held, func(p Period) bool { return all || over(minuteOf(p.End), ms) })
+}
+
+// Add adds records, and returns how many periods found no room since it was last called.
 func (b *Builder) Add(list []Period) (dropped int64) {
 	for i := range list {
 		p := &list[i]
-		known, named := b.known[p.Cgroup]
-		if !named {
-			b.strays++
+		switch known := b.known[p.Cgroup]; {
+		case known.named():
+			b.put(p, known)
+		case len(b.held) < maxHeld:
+			b.held = append(b.held, *p)
+		default:
+			b.dropped += int64(p.Count)
 		}
-		if known.Skip {
-			continue
-		}
-		m := b.row(p, known)
-		if m == nil {
-			dropped += int64(p.Count)
-			continue
-		}
-		m.add(p)
 	}
+	dropped, b.dropped = b.dropped, 0
 	return dropped
+}
+
+// release puts records that were held into their rows.
+func (b *Builder) release(which func(*Period) bool) {
+	b.held = slices.DeleteFunc(b.held, func(p Period) bool {
+		if !which(&p) {
+			return false
+		}
+		b.put(&p, b.known[p.Cgroup])
+		return true
+	})
+	if len(b.held) == 0 {
+		b.held = nil // megabytes, where many containers start
+	}
+}
+
+// put adds a record to the row of its group.
+func (b *Builder) put(p *Period, known Known) {
+	if known.Skip {
+		return
+	}
+	if m := b.row(p, known); m != nil {
+		m.add(p)
+	} else {
+		b.dropped += int64(p.Count)
+	}
 }
 
 // row is that of the period's minute; nil where there are too many groups.
@@ -147,13 +193,13 @@ func (m *Minute) add(p *Period) {
 // maxRefills bounds the places of one period: there are more only where something is wrong.
 const maxRefills = 64
 
-// Close returns the minutes that are over, false where none is. all: also those that are not. A minute of the future is
-// over: the clock was set back.
+// Close returns the minutes that are over, false where none is. all: also those that are not.
 func (b *Builder) Close(now time.Time, all bool) (Batch, bool) {
 	var batch Batch
 	ms := now.UnixMilli()
+	b.release(func(p *Period) bool { return all || over(minuteOf(p.End), ms) }) // Know has not named it: it is gone
 	for start, groups := range b.open {
-		if end := start + minuteMs; !all && end+grace.Milliseconds() > ms && start <= ms+minuteMs {
+		if !all && !over(start, ms) {
 			continue
 		}
 		for _, m := range groups {
@@ -197,7 +243,7 @@ const maxCovered = 24 * time.Hour
 
 func (m *Minute) describe(known Known) {
 	m.Namespace, m.Pod, m.Container = known.Namespace, known.Pod, known.Container
-	if known.Limit > 0 {
+	if known.Limit > 0 && known.Period.Milliseconds()*1000 == int64(m.PeriodUs) { // else it has changed since
 		m.LimitUs = known.Limit.Microseconds()
 	}
 }

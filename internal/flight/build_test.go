@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,8 +151,58 @@ func TestBuilderIsBounded(t *testing.T) {
 		p.Cgroup, p.Count = strings.Repeat("x", i), 2
 		list = append(list, p)
 	}
-	if n := b.Add(list); n != 6 {
+	known := map[string]Known{}
+	for i := range list {
+		known[list[i].Cgroup] = Known{Period: 100 * time.Millisecond}
+	}
+	if n := b.Add(list); n != 0 { // they wait to be named
+		t.Errorf("%d dropped, want none", n)
+	}
+	b.Know(known)
+	if n := b.Add(nil); n != 6 {
 		t.Errorf("%d dropped, want 6", n)
+	}
+	stray := at(37, 1)
+	if n := b.Add(slices.Repeat([]Period{stray}, maxHeld+5)); n != 5 || b.Strays() != maxHeld {
+		t.Errorf("%d dropped, want 5; %d wait", n, b.Strays())
+	}
+}
+
+// TestStrays: what comes of a group before it is named is in its row, with its own period. A pod has no row,
+// and a group that goes before it is named has one with the usual period.
+func TestStrays(t *testing.T) {
+	b := NewBuilder(t0)
+	short := func(ms int64) Period {
+		return Period{Cgroup: "/a", End: t0.UnixMilli() + ms, Used: 1000, Quota: 5000, Count: 1}
+	}
+	gone, pod := at(5, 100), at(5, 100)
+	gone.Cgroup, pod.Cgroup = "/gone", "/pod"
+	b.Add([]Period{short(7), pod, short(17), gone})
+	b.Know(map[string]Known{"/a": {}}) // its limit has not been read yet
+	b.Add([]Period{short(27)})
+	if early, late := b.Ends(t0.Add(61*time.Second), false), b.Ends(t0.Add(62*time.Second), false); early || !late {
+		t.Errorf("its minute ends after 61 s: %v, after 62 s: %v", early, late)
+	}
+	b.Know(map[string]Known{"/a": {Limit: 5 * time.Millisecond, Period: 10 * time.Millisecond}, "/pod": {Skip: true}})
+	b.Add([]Period{short(37)})
+	got, _ := b.Close(t0.Add(time.Minute), true)
+	want := []Minute{{Cgroup: "/a", Start: t0.UnixMilli(), First: 7, PeriodUs: 10_000, LimitUs: 5000, Periods: 4,
+		UsedUs: 4000, PeakUs: 1000, Used: []float32{100, 100, 100, 100}, QuotaAt: []int32{0}, QuotaUs: []int64{5000}},
+		{Cgroup: "/gone", Start: t0.UnixMilli(), First: 5, PeriodUs: 100_000, LimitUs: -1, Periods: 1, UsedUs: 100,
+			PeakUs: 100, Used: []float32{10}, QuotaAt: []int32{0}, QuotaUs: []int64{half}}}
+	if diff := cmp.Diff(want, got.Rows); diff != "" || b.Strays() != 0 {
+		t.Errorf("%d strays (-want +got):\n%s", b.Strays(), diff)
+	}
+}
+
+// TestPeriodThatChanges: a row whose places are of the old period keeps the limit of that period.
+func TestPeriodThatChanges(t *testing.T) {
+	b := NewBuilder(t0)
+	b.Know(map[string]Known{"/a": {Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}})
+	b.Add([]Period{at(37, 100)})
+	b.Know(map[string]Known{"/a": {Limit: 5 * time.Millisecond, Period: 10 * time.Millisecond}})
+	if got, _ := b.Close(t0.Add(time.Minute), true); got.Rows[0].PeriodUs != 100_000 || got.Rows[0].LimitUs != half {
+		t.Errorf("%+v", got.Rows)
 	}
 }
 

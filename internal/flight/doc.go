@@ -21,7 +21,8 @@
 //
 // Builder collects periods into minutes, by their place: the period timer of a group keeps its phase, also while the
 // group sleeps (kernel/sched/fair.c, start_cfs_bandwidth: hrtimer_forward_now), so that the end of the first period
-// gives the places of all others, and a late timer does not shift them.
+// gives the places of all others, and a late timer does not shift them. The kernel's record does not say how long the
+// period is: records of a group wait until the agent has named it (Know), or until their minute is closed.
 //
 // # Known limits
 //

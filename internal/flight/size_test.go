@@ -200,16 +200,20 @@ func npy(out []byte, b Batch, minutes int) []byte {
 func BenchmarkBuild(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var list []Period
+	known := map[string]Known{}
 	for i := range 600 {
 		for c := range 250 {
 			used, lost, _ := http(r, i)
-			list = append(list, Period{Cgroup: fmt.Sprintf("/kubepods/pod%d", c), End: t0.UnixMilli() + int64(i)*100,
+			name := fmt.Sprintf("/kubepods/pod%d", c)
+			known[name] = Known{Period: 100 * time.Millisecond}
+			list = append(list, Period{Cgroup: name, End: t0.UnixMilli() + int64(i)*100,
 				Used: used, Throttled: lost, Quota: half, Count: 1})
 		}
 	}
 	begun := cpuTime(b)
 	for b.Loop() {
 		build := NewBuilder(t0)
+		build.Know(known)
 		build.Add(list)
 		build.Close(t0, true)
 	}

@@ -45,9 +45,8 @@ type Source interface {
 
 const (
 	flyEvery    = 500 * time.Millisecond // the kernel's ring has room for 1,300 groups that are never idle
-	knowEvery   = time.Minute
-	strayEvery  = 10 * time.Second // names are asked for again where there is a group without one
-	lastMinutes = 3 * time.Second  // for the disk, as the agent ends
+	strayEvery  = 10 * time.Second       // names are asked for within a minute where there is a group without one
+	lastMinutes = 3 * time.Second        // for the disk, as the agent ends
 )
 
 // New records into a folder. Containers are those whose periods are named.
@@ -107,8 +106,9 @@ func (r *Recorder) collect(ctx context.Context) {
 			ended, lost = true, before
 		}
 		// Where nothing runs, nothing has to be known.
-		if since := now.Sub(known); len(list) > 0 && (since > knowEvery || since < 0) || b.Strays() > 0 &&
-			since > strayEvery {
+		since := now.Sub(known)
+		if b.Ends(now, ended) || len(list) > 0 && known.IsZero() ||
+			b.Strays() > 0 && (since > strayEvery || since < 0) {
 			b.Know(KnownFrom(r.containers()))
 			known = now
 		}

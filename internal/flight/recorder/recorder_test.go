@@ -95,6 +95,53 @@ func TestFlightRecorder(t *testing.T) {
 	}
 }
 
+// inTurn is a source whose calls have one list each; with the last it ends the agent.
+type inTurn struct {
+	onTape
+	lists [][]flight.Period
+	end   func()
+}
+
+func (s *inTurn) Flown(list []flight.Period) ([]flight.Period, int64, error) {
+	if len(s.lists) == 0 {
+		s.end()
+		return list, 0, nil
+	}
+	list = append(list, s.lists[0]...)
+	s.lists = s.lists[1:]
+	return list, 0, nil
+}
+
+// TestNamesAsAMinuteEnds: a container that starts within a minute is asked for as the minute is closed, so that its row
+// has its name, its limit and its period.
+func TestNamesAsAMinuteEnds(t *testing.T) {
+	one := func(group string) []flight.Period {
+		return []flight.Period{{Cgroup: group, End: time.Now().UnixMilli(), Used: 1000, Quota: 5000, Count: 1}}
+	}
+	s := &inTurn{lists: [][]flight.Period{one("/a"), one("/b")}}
+	r, dir := recorderOf(t, &s.onTape)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	s.end, r.source = end, s
+	first := r.containers
+	r.containers = func() []report.Container {
+		r.containers = func() []report.Container {
+			return append(first(), report.Container{Cgroup: "/b", Name: "new", Level: "container",
+				Limit: 5 * time.Millisecond, Period: 10 * time.Millisecond})
+		}
+		return first()
+	}
+	if err := r.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got, err := disk.Select(dir, time.Now().Add(-time.Hour), time.Now().Add(time.Hour),
+		func(m *flight.Minute) bool { return m.Cgroup == "/b" })
+	if err != nil || len(got.Rows) != 1 || got.Rows[0].Name() != "new" || got.Rows[0].LimitUs != 5000 ||
+		got.Rows[0].PeriodUs != 10_000 {
+		t.Errorf("%+v %v", got.Rows, err)
+	}
+}
+
 // TestNoFlightRecorder: where the kernel has no periods, or the ring breaks, the agent goes on and the status says why.
 func TestNoFlightRecorder(t *testing.T) {
 	for want, s := range map[string]*onTape{"no eBPF": {refused: errors.New("no eBPF")},
