@@ -143,9 +143,10 @@ func (b *Builder) row(p *Period, known Known) *Minute {
 		if period < time.Millisecond {
 			period = usual
 		}
-		ms := period.Milliseconds()
-		m = &Minute{Cgroup: p.Cgroup, Start: start, PeriodUs: int32(ms * 1000), First: int32((p.End - start) % ms),
-			ContainerID: ContainerID(p.Cgroup), LimitUs: -1, Used: make([]float32, 0, min(minuteMs/ms+1, 601))}
+		us := period.Microseconds()
+		first := int32((p.End - start) * 1000 % us / 1000)
+		m = &Minute{Cgroup: p.Cgroup, Start: start, PeriodUs: int32(us), First: first,
+			ContainerID: ContainerID(p.Cgroup), LimitUs: -1, Used: make([]float32, 0, min(minuteMs*1000/us+1, 601))}
 		m.describe(known)
 		groups[p.Cgroup] = m
 	}
@@ -154,8 +155,8 @@ func (b *Builder) row(p *Period, known Known) *Minute {
 
 // add adds a record at its place. CPU time of periods that ended together is spread over them.
 func (m *Minute) add(p *Period) {
-	ms := int64(m.PeriodUs) / 1000
-	at := max(int((p.End-m.Start-int64(m.First)+ms/2)/ms), len(m.Used)-1, 0)
+	us := int64(m.PeriodUs)
+	at := max(int(((p.End-m.Start-int64(m.First))*1000+us/2)/us), len(m.Used)-1, 0)
 	count := max(int64(p.Count), 1)
 	first := max(at+1-int(min(count, maxPlaces)), len(m.Used)) // the first that has no value yet
 	for len(m.Used) <= at {
@@ -243,7 +244,7 @@ const maxCovered = 24 * time.Hour
 
 func (m *Minute) describe(known Known) {
 	m.Namespace, m.Pod, m.Container = known.Namespace, known.Pod, known.Container
-	if known.Limit > 0 && known.Period.Milliseconds()*1000 == int64(m.PeriodUs) { // else it has changed since
+	if known.Limit > 0 && known.Period.Microseconds() == int64(m.PeriodUs) { // else it has changed since
 		m.LimitUs = known.Limit.Microseconds()
 	}
 }

@@ -195,6 +195,19 @@ func TestStrays(t *testing.T) {
 	}
 }
 
+// TestPeriodOfPartsOfAMillisecond: the kernel makes a period that is too short for its timer longer by 147/128.
+func TestPeriodOfPartsOfAMillisecond(t *testing.T) {
+	b := NewBuilder(t0)
+	b.Know(map[string]Known{"/a": {Limit: time.Millisecond, Period: 11_480 * time.Microsecond}})
+	for i := range int64(1000) {
+		b.Add([]Period{at(3+i*11_480/1000, 100)})
+	}
+	got, _ := b.Close(t0.Add(time.Minute), true)
+	if m := got.Rows[0]; m.PeriodUs != 11_480 || m.LimitUs != 1000 || len(m.Used) != 1000 || m.Used[500] != 10 {
+		t.Errorf("%d us, limit %d us, %d places, want 1000", m.PeriodUs, m.LimitUs, len(m.Used))
+	}
+}
+
 // TestPeriodThatChanges: a row whose places are of the old period keeps the limit of that period.
 func TestPeriodThatChanges(t *testing.T) {
 	b := NewBuilder(t0)
