@@ -214,11 +214,15 @@ func withoutLater(rows []flight.Minute, from time.Time) []flight.Minute {
 // choosePeriods makes series of the record: those that are meant, and their neighbours.
 func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (chosen, others []*replay.Series,
 	warnings []string, err error) {
-	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, float64(o.CPUs), from, o.To.Add(leadOut))
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	named := meant(r.Rows, who)
+	var asked map[string]bool
+	if who != "" {
+		asked = named
+	}
+	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, float64(o.CPUs), from, o.To.Add(leadOut), asked)
+	if err != nil {
+		return nil, nil, nil, withHint(err, "replay a time before or after it")
+	}
 	for _, s := range list {
 		if named[s.Cgroup] && s.LimitAt(o.To) > 0 {
 			chosen = append(chosen, s)

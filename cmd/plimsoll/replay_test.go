@@ -209,11 +209,32 @@ func TestReplayOfBadInput(t *testing.T) {
 		{whole, []string{"--at", "2026-11-25T03:11:00Z", "--for", "45s"}, "nothing was recorded from"},
 		{whole, []string{"--at", incidentAt, "--figure", "a.gif"}, "ends in .svg or .png"},
 		{filepath.Join(whole, "none"), []string{"--at", incidentAt}, "there is no record"},
-		{other, []string{"--at", incidentAt}, "changed from 100ms to 50ms"},
+		{other, []string{"--at", incidentAt, "nginx"}, "changed from 100ms to 50ms"},
 		{cut, []string{"--at", incidentAt}, "damaged record"},
 	} {
 		if text, err := replayed(t, c.dir, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s\n%s", c.args, err, c.want, text)
+		}
+	}
+}
+
+// TestReplayBesideAChangedPeriod: a container whose period changed is left out of the replay of another, and of all.
+func TestReplayBesideAChangedPeriod(t *testing.T) {
+	dir := t.TempDir()
+	incident(t, dir, time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC), func(n int, m *flight.Minute) {
+		if n == 3 {
+			m.PeriodUs = 50_000
+		}
+	})
+	for _, who := range [][]string{nil, {"other"}} {
+		text, err := replayed(t, dir, append(who, "--at", incidentAt, "--for", "5m", "--json")...)
+		var r report.Replay
+		if err != nil || json.Unmarshal([]byte(text), &r) != nil {
+			t.Fatalf("%v: %v\n%s", who, err, text)
+		}
+		if len(r.Containers) != 1 || r.Containers[0].Name != "shop/other/main" || len(r.Warnings) != 1 ||
+			!strings.Contains(r.Warnings[0], "changed from 100ms to 50ms at 2026-11-25 03:15 UTC; it is left out") {
+			t.Errorf("%v: %+v, %q", who, r.Containers, r.Warnings)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
 	for i := range rows {
 		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
 	}
-	list, _, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first), time.UnixMilli(last).Add(time.Minute))
+	list, _, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first),
+		time.UnixMilli(last).Add(time.Minute), nil)
 	if err != nil {
 		return t, err
 	}

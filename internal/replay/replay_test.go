@@ -98,7 +98,7 @@ func recordedAt(t *testing.T, quota time.Duration, load sim.Load, p strategy.Pol
 		told(begin.Add(at), false)
 	}
 	told(t0().Add(time.Minute+after+time.Second), true)
-	list, notes, err := FromRecord(rows, covered, 4, begin, t0().Add(time.Minute+after))
+	list, notes, err := FromRecord(rows, covered, 4, begin, t0().Add(time.Minute+after), nil)
 	if err != nil || len(list) != 1 || len(notes) != 0 {
 		t.Fatal(err, len(list), notes)
 	}
@@ -330,7 +330,7 @@ func TestMinuteThatBeginsBefore(t *testing.T) {
 		QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
 	for _, from := range []time.Duration{-time.Second, 0, 30 * time.Millisecond, time.Second, 59 * time.Second} {
 		list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0().Add(from),
-			t0().Add(time.Minute+time.Second))
+			t0().Add(time.Minute+time.Second), nil)
 		if err != nil || len(list) != 1 {
 			t.Fatal(err)
 		}
@@ -363,7 +363,7 @@ func TestLateTimer(t *testing.T) {
 		m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 50, PeriodUs: 100_000, LimitUs: 50_000,
 			UsedUs: int64(used)*10 + 3000, ThrottledUs: int64(lost) * 1000, Periods: 3, Used: c.used,
 			ThrottledMs: c.lost, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
-		list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0(), t0().Add(time.Minute))
+		list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0(), t0().Add(time.Minute), nil)
 		if err != nil || len(list) != 1 {
 			t.Fatal(err)
 		}
@@ -384,7 +384,7 @@ func TestLateTimer(t *testing.T) {
 		ThrottledUs: 120_000, Periods: 1, Used: []float32{5000}, ThrottledMs: []int32{120}, QuotaAt: []int32{0},
 		QuotaUs: []int64{50_000}}
 	list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 2, t0().Add(-time.Second),
-		t0().Add(time.Minute))
+		t0().Add(time.Minute), nil)
 	if err != nil || len(list) != 1 {
 		t.Fatal(err)
 	}

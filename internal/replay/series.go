@@ -57,22 +57,31 @@ func (s *Series) at(end time.Time) int {
 }
 
 // FromRecord makes series of rows in the order in which they were written, of a machine of so many CPUs. covered are
-// the times that were recorded.
-func FromRecord(rows []flight.Minute, covered flight.Spans, cpus float64, from,
-	to time.Time) (list []*Series, warnings []string, err error) {
+// the times that were recorded. A group whose period changed has no series: that is an error where it is among those
+// that are asked for, or nothing else is there.
+func FromRecord(rows []flight.Minute, covered flight.Spans, cpus float64, from, to time.Time,
+	asked map[string]bool) (list []*Series, warnings []string, err error) {
 	groups := map[string][]*flight.Minute{}
 	for i := range rows {
 		m := &rows[i]
 		groups[m.Cgroup] = append(groups[m.Cgroup], m)
 	}
+	var changed error
 	for _, path := range sorted(groups) {
 		s, notes, err := build(groups[path], covered, cpus, from, to)
-		if err != nil {
+		switch {
+		case err != nil && asked[path]:
 			return nil, nil, err
+		case err != nil:
+			changed = err
+			notes = append(notes, err.Error()+"; it is left out")
 		}
 		if warnings = append(warnings, notes...); s != nil {
 			list = append(list, s)
 		}
+	}
+	if len(list) == 0 && changed != nil {
+		return nil, nil, changed
 	}
 	slices.SortStableFunc(list, func(a, b *Series) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cgroup, b.Cgroup))
@@ -96,8 +105,8 @@ func build(rows []*flight.Minute, covered flight.Spans, cpus float64, from, to t
 	period := time.Duration(rows[0].PeriodUs) * time.Microsecond
 	for _, m := range rows {
 		if p := time.Duration(m.PeriodUs) * time.Microsecond; p != period {
-			return nil, nil, fmt.Errorf("the period of %.100q changed from %s to %s at %s: replay a time before or "+
-				"after it", name, period, p, time.UnixMilli(m.Start).In(from.Location()).Format("15:04 MST"))
+			return nil, nil, fmt.Errorf("the period of %.100q changed from %s to %s at %s", name, period, p,
+				time.UnixMilli(m.Start).In(from.Location()).Format("2006-01-02 15:04 MST"))
 		}
 		if other := m.Name(); other != name {
 			notes = append(notes, fmt.Sprintf("%s was called %s before: it is one control group", name, other))

@@ -24,7 +24,7 @@ func TestTwoAgentsInAMinute(t *testing.T) {
 		batch, _ := b.Close(to, true)
 		rows, covered = append(rows, batch.Rows...), flight.Union(covered, batch.Covered)
 	}
-	list, notes, err := FromRecord(rows, covered, 2, t0(), t0().Add(time.Minute))
+	list, notes, err := FromRecord(rows, covered, 2, t0(), t0().Add(time.Minute), nil)
 	if err != nil || len(list) != 1 || len(notes) > 0 {
 		t.Fatal(list, notes, err)
 	}
