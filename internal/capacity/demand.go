@@ -103,7 +103,10 @@ func Load(files []string, cpus, limit float64) (*Recordings, error) {
 	d := NewRecordings(cpus, limit)
 	record, files := parquet(files)
 	if len(record) > 0 {
-		t, err := recordTrace(record, cpus)
+		t, notes, err := recordTrace(record, cpus)
+		for _, note := range notes {
+			d.notes = append(d.notes, "the record: "+note)
+		}
 		if err == nil {
 			err = d.Add("the record", t)
 		}

@@ -28,12 +28,12 @@ func parquet(files []string) (record, others []string) {
 }
 
 // recordTrace reads files of the flight recorder as one recording. The record does not say how many CPUs its machine
-// had: it is taken for this one, unless cpus says otherwise. Gaps are left out.
-func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
+// had: it is taken for this one, unless cpus says otherwise. Gaps are left out. notes say what else is.
+func recordTrace(files []string, cpus float64) (t trace.Trace, notes []string, err error) {
 	if cpus <= 0 {
 		online, err := sysfs.NewHost("/").Online()
 		if err != nil {
-			return t, hint.With(err, "say how many CPUs the node has: --cpus")
+			return t, nil, hint.With(err, "say how many CPUs the node has: --cpus")
 		}
 		cpus = float64(len(online))
 	}
@@ -42,34 +42,52 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, err error) {
 	for _, file := range files {
 		b, err := disk.ReadAs(file)
 		if err != nil {
-			return t, err
+			return t, nil, err
 		}
 		rows, covered = append(rows, b.Rows...), flight.Union(covered, b.Covered)
 	}
 	if len(rows) == 0 {
-		return t, errors.New("no container used CPU time under a limit in this record")
+		return t, nil, errors.New("no container used CPU time under a limit in this record")
 	}
 	first, last := rows[0].Start, rows[0].Start
 	for i := range rows {
 		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
 	}
-	list, _, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first),
+	list, notes, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first),
 		time.UnixMilli(last).Add(time.Minute), nil)
 	if err != nil {
-		return t, err
+		return t, nil, hint.With(err, "name the files from before it, or those from after it")
 	}
-	return traceOf(list, cpus)
+	list, others := ofOnePeriod(list)
+	t, err = traceOf(list, cpus)
+	return t, append(notes, others...), err
 }
 
-// traceOf makes a recording of series, as `plimsoll record` makes one; cpus are those of their machine.
+// ofOnePeriod leaves out the containers whose periods are not as long as those of most, and says which.
+func ofOnePeriod(list []*replay.Series) (same []*replay.Series, notes []string) {
+	count, most := map[time.Duration]int{}, list[0].Period
+	for _, s := range list {
+		count[s.Period]++
+		if n, of := count[s.Period], count[most]; n > of || n == of && s.Period > most {
+			most = s.Period
+		}
+	}
+	for _, s := range list {
+		if s.Period == most {
+			same = append(same, s)
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s has periods of %s, most others of %s; it is left out", s.Name, s.Period,
+			most))
+	}
+	return same, notes
+}
+
+// traceOf makes a recording of series of one period, as `plimsoll record` makes one; cpus are those of their machine.
 func traceOf(list []*replay.Series, cpus float64) (trace.Trace, error) {
 	t := trace.Trace{Period: list[0].Period, CPUs: cpus, Started: list[0].Begin, Aligned: true}
 	n := len(list[0].Places)
 	for _, s := range list {
-		if s.Period != t.Period {
-			return t, hint.With(fmt.Errorf("%s has periods of %s, %s of %s", s.Name, s.Period, list[0].Name, t.Period),
-				"record containers with limits of one period")
-		}
 		n = min(n, len(s.Places))
 	}
 	names := map[string]int{}

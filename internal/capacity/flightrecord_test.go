@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 	"plimsoll/internal/flight/disk"
 )
 
-// TestRecordTrace: the flight recorder's files are one recording of all containers, in shares of the node, without the
-// minute that is missing, each with its own limit.
-func TestRecordTrace(t *testing.T) {
+// recordOf writes ten minutes of two containers, of which the seventh is missing, and lists the files.
+func recordOf(t *testing.T, change func(n int, m *flight.Minute)) []string {
+	t.Helper()
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	ring, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
 	if err != nil {
@@ -27,6 +28,7 @@ func TestRecordTrace(t *testing.T) {
 			for range 600 {
 				m.Used = append(m.Used, used)
 			}
+			change(n, &m)
 			b.Rows = append(b.Rows, m)
 		}
 		if n == 6 {
@@ -40,7 +42,13 @@ func TestRecordTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Load(files, 4, 0)
+	return files
+}
+
+// TestRecordTrace: the flight recorder's files are one recording of all containers, in shares of the node, without the
+// minute that is missing, each with its own limit.
+func TestRecordTrace(t *testing.T) {
+	d, err := Load(recordOf(t, func(int, *flight.Minute) {}), 4, 0)
 	if err != nil || len(d.list) != 2 {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -51,6 +59,24 @@ func TestRecordTrace(t *testing.T) {
 		}
 		if n := r.demand.Len(); n < 5395 || n > 5400 || r.limit != 0.125 {
 			t.Errorf("%s: %d periods of nine minutes, limit %v", r.name, n, r.limit)
+		}
+	}
+}
+
+// TestRecordOfOtherPeriods: a container whose period changed is left out, and one whose period is not that of most.
+func TestRecordOfOtherPeriods(t *testing.T) {
+	for want, from := range map[string]int{
+		"the record: api has periods of 10ms, most others of 100ms; it is left out":            0,
+		"the record: the period of \"api\" changed from 100ms to 10ms at 2026-11-25 03:16 UTC": 4,
+	} {
+		d, err := Load(recordOf(t, func(n int, m *flight.Minute) {
+			if n >= from && m.Container == "api" {
+				m.PeriodUs = 10_000
+			}
+		}), 4, 0)
+		if err != nil || len(d.list) != 1 || d.list[0].name != "web" || len(d.notes) != 1 ||
+			!strings.HasPrefix(d.notes[0], want) {
+			t.Errorf("%+v, %v, want %s", d, err, want)
 		}
 	}
 }
