@@ -35,7 +35,8 @@ func (k Known) named() bool { return k.Skip || k.Period >= time.Millisecond }
 type Builder struct {
 	known   map[string]Known
 	open    map[int64]map[string]*Minute // by minute and group
-	held    []Period                     // of groups that Know has not named: the length of their periods is not known
+	ended   []Minute                     // rows of open minutes after which the clock was set back
+	held    []Period                     // of groups that Know has not named: how long they are is not known
 	dropped int64                        // periods that found no room since Add last said how many
 	begun   int64                        // of the time that is recorded, and neither over nor in a batch
 	seen    int64                        // when it was last told the time
@@ -50,7 +51,9 @@ const (
 	maxPlaces = 60_000          // of a period of 1 ms
 	// A builder that is not told the time for longer has not recorded: the machine was suspended, or the clock was set.
 	maxSilent = 10 * time.Second
-	usual     = 100 * time.Millisecond
+	// A period that ends earlier than the one before it by less is in the place of that one: a second row costs more.
+	maxBack = time.Second
+	usual   = 100 * time.Millisecond
 )
 
 // NewBuilder makes a builder that records from now on.
@@ -83,7 +86,8 @@ func (b *Builder) Ends(now time.Time, all bool) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(b.held, func(p Period) bool { return all || over(minuteOf(p.End), ms) })
+	ends := func(p Period) bool { return all || over(minuteOf(p.End), ms) }
+	return len(b.ended) > 0 || slices.ContainsFunc(b.held, ends)
 }
 
 // Add adds records, and returns how many periods found no room since it was last called.
@@ -138,6 +142,11 @@ func (b *Builder) row(p *Period, known Known) *Minute {
 		b.open[start] = groups
 	}
 	m := groups[p.Cgroup]
+	if m != nil && p.End < m.end()-maxBack.Milliseconds() { // the clock was set back
+		b.ended = append(b.ended, *m)
+		delete(groups, p.Cgroup)
+		m = nil
+	}
 	if m == nil && len(groups) < maxGroups {
 		period := known.Period
 		if period < time.Millisecond {
@@ -151,6 +160,11 @@ func (b *Builder) row(p *Period, known Known) *Minute {
 		groups[p.Cgroup] = m
 	}
 	return m
+}
+
+// end is that of the last place.
+func (m *Minute) end() int64 {
+	return m.Start + int64(m.First) + int64(len(m.Used)-1)*int64(m.PeriodUs)/1000
 }
 
 // add adds a record at its place. CPU time of periods that ended together is spread over them.
@@ -196,22 +210,26 @@ const maxRefills = 64
 
 // Close returns the minutes that are over, false where none is. all: also those that are not.
 func (b *Builder) Close(now time.Time, all bool) (Batch, bool) {
-	var batch Batch
 	ms := now.UnixMilli()
 	b.release(func(p *Period) bool { return all || over(minuteOf(p.End), ms) }) // Know has not named it: it is gone
+	batch := Batch{Rows: b.ended}
+	b.ended = nil
 	for start, groups := range b.open {
 		if !all && !over(start, ms) {
 			continue
 		}
 		for _, m := range groups {
-			if known, named := b.known[m.Cgroup]; named { // else it is gone, or was never known
-				m.describe(known)
-			}
 			batch.Rows = append(batch.Rows, *m)
 		}
 		delete(b.open, start)
 	}
-	slices.SortFunc(batch.Rows, func(x, y Minute) int {
+	for i := range batch.Rows {
+		m := &batch.Rows[i]
+		if known, named := b.known[m.Cgroup]; named { // else it is gone, or was never known
+			m.describe(known)
+		}
+	}
+	slices.SortStableFunc(batch.Rows, func(x, y Minute) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), strings.Compare(x.Cgroup, y.Cgroup))
 	})
 	b.cover(ms, all)

@@ -142,6 +142,33 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// TestClockSetBackWithinAMinute: what comes after is in a row of its own, each period at its place. A small step back
+// makes no row.
+func TestClockSetBackWithinAMinute(t *testing.T) {
+	b := NewBuilder(t0)
+	b.Know(map[string]Known{"/a": {Container: "a", Period: 100 * time.Millisecond}})
+	for i := range int64(400) {
+		b.Add([]Period{at(37+i*100, 100)})
+	}
+	b.Add([]Period{at(39_200, 100)}) // 0.7 s earlier than the one before
+	for i := range int64(500) {
+		b.Add([]Period{at(10_012+i*100, 200)}) // 30 s
+	}
+	first, ok := b.Close(t0.Add(10*time.Second), false)
+	second, _ := b.Close(t0.Add(time.Minute), true)
+	if !ok || len(first.Rows) != 1 || len(second.Rows) != 1 {
+		t.Fatalf("%+v, then %+v", first.Rows, second.Rows)
+	}
+	x, y := &first.Rows[0], &second.Rows[0]
+	if x.Name() != "a" || len(x.Used) != 400 || x.Used[399] != 20 || x.Periods != 401 {
+		t.Errorf("%d places, %d periods, the last used %v", len(x.Used), x.Periods, x.Used[len(x.Used)-1])
+	}
+	if y.Start != x.Start || y.First != 12 || len(y.Used) != 600 || y.Used[100] != 20 || y.Used[99] != 0 ||
+		y.Periods != 500 {
+		t.Errorf("%+v", y)
+	}
+}
+
 // TestBuilderIsBounded: what does not fit is counted.
 func TestBuilderIsBounded(t *testing.T) {
 	b := NewBuilder(t0)

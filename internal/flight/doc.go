@@ -27,7 +27,7 @@
 // # Known limits
 //
 // A sleeping group has no periods: its places hold 0. The kernel counts CPU time up to the last tick of each CPU, and
-// what came after it is in the next period. A clock that was set back gives two rows of one minute, in two files: a
-// reader gets both, in the order in which they were written. Where the kernel's ring was full, Batch.Lost counts the
-// periods, and their places hold 0.
+// what came after it is in the next period. A clock that was set back by more than a second gives two rows of one
+// minute: a reader gets both, in the order in which they were written. Where the kernel's ring was full, Batch.Lost
+// counts the periods, and their places hold 0.
 package flight
