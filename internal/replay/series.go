@@ -229,8 +229,9 @@ func share(part, sum float64, exact int64) time.Duration {
 	return time.Duration(part / sum * float64(exact) * float64(time.Microsecond))
 }
 
-// limits notes the limits, and whether a larger quota was in force. Where the owner's limit is not known, the smallest
-// quota that was in force is taken for it.
+// limits notes the limits, and whether a larger quota was in force. A row has the limit of its end: where the one
+// before was another, the quota shows since when. Where the owner's limit is not known, the smallest quota that was in
+// force is taken for it.
 func (s *Series) limits(rows []*flight.Minute) {
 	least := int64(0)
 	for _, m := range rows {
@@ -245,14 +246,46 @@ func (s *Series) limits(rows []*flight.Minute) {
 		if us <= 0 {
 			us = least
 		}
-		for _, q := range m.QuotaUs {
-			s.Raised = s.Raised || q > us
+		at := inForce(m.QuotaUs, us)
+		if len(s.Limits) == 0 { // a quota below the limit was under another one, or of offline work: it was in force
+			first := slices.Min(append(m.QuotaUs[:at:at], us))
+			s.Limits = append(s.Limits, Limit{time.UnixMilli(m.Start), micro(first)})
 		}
-		quota := time.Duration(us) * time.Microsecond
-		if n := len(s.Limits); n == 0 || s.Limits[n-1].Quota != quota {
-			s.Limits = append(s.Limits, Limit{time.UnixMilli(m.Start), quota})
+		was := s.Limits[len(s.Limits)-1].Quota
+		if was == micro(us) {
+			at = 0
+		} else {
+			s.Limits = append(s.Limits, Limit{s.begun(m, at), micro(us)})
+		}
+		for i, q := range m.QuotaUs {
+			s.Raised = s.Raised || i < at && micro(q) > was || i >= at && q > us
 		}
 	}
+}
+
+func micro(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
+// inForce is the first of quotas that shows a limit which is in force at their end; their number where none does.
+func inForce(quotas []int64, limit int64) int {
+	at := len(quotas)
+	for i, q := range quotas {
+		switch {
+		case q < limit:
+			at = len(quotas)
+		case q == limit:
+			at = min(at, i)
+		}
+	}
+	return at
+}
+
+// begun is when a quota of a row came into force: in the middle of its first place. After the last one it is the end
+// of the minute.
+func (s *Series) begun(m *flight.Minute, quota int) time.Time {
+	if quota == len(m.QuotaAt) {
+		return time.UnixMilli(m.Start).Add(time.Minute)
+	}
+	return time.UnixMilli(m.Start + int64(m.First)).Add(time.Duration(m.QuotaAt[quota])*s.Period - s.Period/2)
 }
 
 // restarted says which names more than one group has had.

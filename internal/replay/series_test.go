@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +44,52 @@ func TestTwoAgentsInAMinute(t *testing.T) {
 	}
 	if used != 199+149 || unknown == 0 {
 		t.Errorf("%d places used CPU time, %d are not known", used, unknown)
+	}
+}
+
+// TestLimitChangedWithinAMinute: a row has the limit of its end. The quota shows since when it is in force, and whether
+// one was raised.
+func TestLimitChangedWithinAMinute(t *testing.T) {
+	type row struct {
+		limit  int64 // ms, as the quotas
+		at     []int32
+		quotas []int64
+	}
+	for _, c := range []struct {
+		name   string
+		rows   []row
+		want   string // each limit, and since when
+		raised bool
+	}{
+		{"raised by its owner", []row{{50, []int32{0}, []int64{50}}, {100, []int32{0, 300}, []int64{50, 100}}},
+			"50ms 0s, 100ms 1m29.95s", false},
+		{"lowered", []row{{100, []int32{0}, []int64{100}}, {50, []int32{0, 300}, []int64{100, 50}}},
+			"100ms 0s, 50ms 1m29.95s", false},
+		{"raised by the agent to the next limit before", []row{{50, []int32{0}, []int64{50}},
+			{100, []int32{0, 100, 101, 300, 400, 401}, []int64{50, 100, 50, 100, 150, 100}}},
+			"50ms 0s, 100ms 1m29.95s", true},
+		{"raised by the agent after", []row{{50, []int32{0}, []int64{50}},
+			{100, []int32{0, 300, 400}, []int64{50, 100, 150}}}, "50ms 0s, 100ms 1m29.95s", true},
+		{"known before the quota shows it", []row{{50, []int32{0}, []int64{50}}, {100, []int32{0}, []int64{50}},
+			{100, []int32{0}, []int64{100}}}, "50ms 0s, 100ms 2m0s", false},
+		{"in the first row", []row{{100, []int32{0, 300}, []int64{50, 100}}}, "50ms 0s, 100ms 29.95s", false},
+		{"only the agent's", []row{{50, []int32{0, 300, 301}, []int64{50, 75, 50}}}, "50ms 0s", true},
+	} {
+		s, minutes := &Series{Period: 100 * ms}, []*flight.Minute(nil)
+		for i, r := range c.rows {
+			m := &flight.Minute{Start: t0().UnixMilli() + int64(i)*60_000, LimitUs: r.limit * 1000, QuotaAt: r.at}
+			for _, q := range r.quotas {
+				m.QuotaUs = append(m.QuotaUs, q*1000)
+			}
+			minutes = append(minutes, m)
+		}
+		s.limits(minutes)
+		var got []string
+		for _, l := range s.Limits {
+			got = append(got, fmt.Sprint(l.Quota, " ", l.From.Sub(t0())))
+		}
+		if text := strings.Join(got, ", "); text != c.want || s.Raised != c.raised {
+			t.Errorf("%s: %s, raised %v; want %s, %v", c.name, text, s.Raised, c.want, c.raised)
+		}
 	}
 }
