@@ -22,7 +22,7 @@ import (
 type File struct {
 	Path        string
 	First, Last uint64    // the numbers of the minutes that it is made of, in the order of writing
-	From, To    time.Time // of its rows
+	From, To    time.Time // of its rows, and of the time around them in which all groups slept
 	Sum         uint32    // CRC-32C of its content
 	Bytes       int64
 }

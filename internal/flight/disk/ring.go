@@ -134,7 +134,7 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 	if len(b.Rows) == 0 {
 		return errors.New("write the record: no rows")
 	}
-	f.From, f.To = span(b.Rows)
+	f.From, f.To = span(b)
 	r.buffer.Reset()
 	if err := r.encoder.Encode(&r.buffer, b); err != nil {
 		return err
@@ -158,13 +158,17 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 	return nil
 }
 
-// span is the time that rows cover.
-func span(rows []flight.Minute) (from, to time.Time) {
-	first, last := rows[0].Start, rows[0].Start
-	for i := range rows {
-		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
+// span is the time of a batch, in whole minutes: that of its rows, and that in which all groups slept.
+func span(b flight.Batch) (from, to time.Time) {
+	const minute = int64(time.Minute / time.Millisecond)
+	first, last := b.Rows[0].Start, b.Rows[0].Start+minute
+	for i := range b.Rows {
+		first, last = min(first, b.Rows[i].Start), max(last, b.Rows[i].Start+minute)
 	}
-	return time.UnixMilli(first).UTC(), time.UnixMilli(last).UTC().Add(time.Minute)
+	if n := len(b.Covered); n > 0 {
+		first, last = min(first, b.Covered[0].From), max(last, b.Covered[n-1].To+minute-1)
+	}
+	return time.UnixMilli(first - first%minute).UTC(), time.UnixMilli(last - last%minute).UTC()
 }
 
 // evict removes the oldest files: those that are too old, and as many as make room for so many bytes.

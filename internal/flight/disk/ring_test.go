@@ -147,6 +147,27 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectOfASleep: of a time in which all groups slept the file of the minute after it says that it was recorded.
+func TestSelectOfASleep(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	write(t, r, 0, 1, 2)
+	b := minute(300, 2)
+	b.Covered[0].From = t0.Add(time.Minute + 500*time.Millisecond).UnixMilli()
+	if err := r.Write(b, t0.Add(301*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []int{301, 309} { // at last in a file of ten
+		write(t, r, 301, to, 2)
+		if got := selected(t, dir, 60, 120); len(got.Rows) != 0 || got.Covered.Length() != time.Hour || got.Files != 1 {
+			t.Errorf("%d rows of %d files, %v", len(got.Rows), got.Files, got.Covered)
+		}
+	}
+	if names, _ := onDisk(t, dir); len(names) != 1 || !strings.Contains(names[0], "-20261125T0310Z-20261125T0819Z-") {
+		t.Errorf("%v", names)
+	}
+}
+
 // TestRingIsBounded: after each write the folder is within its bytes and its hours, and the newest is there.
 func TestRingIsBounded(t *testing.T) {
 	dir, most := t.TempDir(), int64(600_000)
