@@ -211,6 +211,7 @@ func historyOf(r disk.Range, from, to time.Time, who string) report.History {
 	for i := range h.Containers {
 		c := &h.Containers[i]
 		slices.SortStableFunc(c.Minutes, func(a, b report.HistoryMinute) int { return a.Start.Compare(b.Start) })
+		c.Minutes = once(c.Minutes)
 		c.Figures = sum(c.Minutes, r.Covered.Length())
 	}
 	slices.SortFunc(h.Containers, func(a, b report.HistoryContainer) int {
@@ -284,6 +285,22 @@ func waitsOf(w *flight.Waits) *report.HistoryWaits {
 		}
 	}
 	return h
+}
+
+// once makes one of the rows of one minute: the agent was restarted in it, or the clock was set back. Each mean is over
+// what is recorded of the whole minute, so that they add up.
+func once(rows []report.HistoryMinute) (list []report.HistoryMinute) {
+	for _, m := range rows {
+		n := len(list)
+		if n == 0 || !list[n-1].Start.Equal(m.Start) {
+			list = append(list, m)
+			continue
+		}
+		mean := list[n-1].Mean + m.Mean
+		list[n-1].HistoryFigures = sum([]report.HistoryMinute{list[n-1], m}, 0)
+		list[n-1].Mean = mean
+	}
+	return list
 }
 
 // sum is that of minutes. The mean is over the time that is recorded, in part of which the container may have slept.

@@ -180,6 +180,28 @@ func TestHistoryOfAStop(t *testing.T) {
 	}
 }
 
+// TestHistoryOfARestart: the rows of two agents are one minute, also in the figure.
+func TestHistoryOfARestart(t *testing.T) {
+	t0 := time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
+	start := t0.UnixMilli()
+	r := disk.Range{Covered: flight.Spans{{From: start, To: start + 20_000},
+		{From: start + 30_000, To: start + 60_000}}}
+	for _, used := range []int64{10_000_000, 30_000_000} {
+		r.Rows = append(r.Rows, flight.Minute{Cgroup: "/a", Start: start, PeriodUs: 100_000, LimitUs: used / 200,
+			Periods: 200, PeakUs: used / 100, UsedUs: used, ThrottledUs: 1_500_000, Used: []float32{1}})
+	}
+	h := historyOf(r, t0, t0.Add(time.Minute), "a")
+	limit := 1.5
+	want := []report.HistoryMinute{{Start: t0, HistoryFigures: report.HistoryFigures{Limit: &limit, Mean: 0.8, Peak: 3,
+		Used: 40 * time.Second, Throttled: 3 * time.Second, Periods: 400}}}
+	if diff := cmp.Diff(want, h.Containers[0].Minutes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := minutely(h, h.Containers[0], func(f report.HistoryFigures) float64 { return f.Mean }); got[0] != 0.8 {
+		t.Errorf("in the figure: %v", got)
+	}
+}
+
 // TestHistoryCommand: what a person types, and JSON.
 func TestHistoryCommand(t *testing.T) {
 	dir, t0 := t.TempDir(), time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
