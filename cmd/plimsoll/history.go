@@ -185,7 +185,10 @@ func noRecord(err error) error {
 func historyOf(r disk.Range, from, to time.Time, who string) report.History {
 	h := report.History{Schema: report.HistorySchema, From: from, To: to, Files: r.Files, Lost: r.Lost,
 		Containers: []report.HistoryContainer{},
-		Gaps:       gaps(r.Covered, from, to), Warnings: []string{}, Minutely: who != ""}
+		Gaps:       gaps(r.Covered, from, to, time.Now()), Warnings: []string{}, Minutely: who != "", Until: from}
+	if n := len(r.Covered); n > 0 {
+		h.Until = time.UnixMilli(r.Covered[n-1].To)
+	}
 	for _, err := range r.Skipped {
 		h.Warnings = append(h.Warnings, "a file is left out: "+err.Error())
 	}
@@ -321,9 +324,9 @@ func sum(list []report.HistoryMinute, recorded time.Duration) (all report.Histor
 	return all
 }
 
-// gaps are what of a time is not covered, from the begin of its first minute on. The last two minutes are not missing
-// yet.
-func gaps(covered flight.Spans, from, to time.Time) []report.Gap {
+// gaps are what of a time is not covered, from the begin of its first minute on. What the agent does now is on disk in
+// two minutes: until then it is not missing.
+func gaps(covered flight.Spans, from, to, now time.Time) []report.Gap {
 	list := []report.Gap{}
 	at := from.Truncate(time.Minute)
 	gap := func(end time.Time) {
@@ -335,7 +338,7 @@ func gaps(covered flight.Spans, from, to time.Time) []report.Gap {
 		gap(time.UnixMilli(s.From))
 		at = time.UnixMilli(s.To).In(from.Location())
 	}
-	if to.Sub(at) > 2*time.Minute {
+	if now.Sub(at) > 2*time.Minute {
 		gap(to)
 	}
 	return list

@@ -82,7 +82,9 @@ func minutely(h report.History, c report.HistoryContainer, of func(report.Histor
 		}
 	}
 	for i := range list {
-		list[i] = of(report.HistoryFigures{})
+		if list[i] = math.NaN(); from.Add(time.Duration(i) * time.Minute).Before(h.Until) {
+			list[i] = of(report.HistoryFigures{})
+		}
 	}
 	for _, g := range h.Gaps {
 		for at := g.From.Truncate(time.Minute); at.Before(g.To); at = at.Add(time.Minute) {

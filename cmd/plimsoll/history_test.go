@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,6 +178,34 @@ func TestHistoryOfAStop(t *testing.T) {
 	if err := h.Text(&text); err != nil ||
 		!strings.Contains(text.String(), "from 2026-11-25 03:11:20.0 UTC to 2026-11-25 03:11:30.5 UTC") {
 		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// TestGapAtTheEnd: what the agent has not written yet is no gap, and is left out of the figure. In the past a gap is
+// one, however short.
+func TestGapAtTheEnd(t *testing.T) {
+	t0 := time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
+	end := t0.Add(time.Minute)
+	covered := flight.Spans{{From: t0.UnixMilli(), To: end.UnixMilli()}}
+	for _, c := range []struct {
+		to, now time.Duration // since the end of the record
+		gap     bool
+	}{{time.Minute, time.Minute, false}, {2 * time.Minute, 2 * time.Minute, false},
+		{3 * time.Minute, 3 * time.Minute, true}, {time.Minute, time.Hour, true}, {time.Millisecond, time.Hour, true},
+		{0, time.Hour, false}} {
+		want := []report.Gap{}
+		if c.gap {
+			want = append(want, report.Gap{From: end, To: end.Add(c.to)})
+		}
+		if diff := cmp.Diff(want, gaps(covered, t0, end.Add(c.to), end.Add(c.now))); diff != "" {
+			t.Errorf("%v after the end, now %v (-want +got):\n%s", c.to, c.now, diff)
+		}
+	}
+	h := historyOf(disk.Range{Covered: covered}, t0, end.Add(2*time.Minute), "")
+	h.Gaps = nil // as if it were now
+	list := minutely(h, report.HistoryContainer{}, func(f report.HistoryFigures) float64 { return f.Mean })
+	if list[0] != 0 || !math.IsNaN(list[1]) || !math.IsNaN(list[2]) {
+		t.Errorf("%v", list)
 	}
 }
 

@@ -248,7 +248,7 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
 		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
 		Containers: []report.Replayed{},
-		Gaps:       gaps(r.Covered, o.From, o.To), Lost: r.Lost,
+		Gaps:       gaps(r.Covered, o.From, o.To, time.Now()), Lost: r.Lost,
 		Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series

@@ -23,6 +23,8 @@ type History struct {
 	Lost     int64    `json:"lost_periods"` // periods that are missing in the files
 	Warnings []string `json:"warnings"`     // what is missing in the record, in words
 	Minutely bool     `json:"-"`            // the text has a row for each minute
+
+	Until time.Time `json:"-"` // what is later is not recorded, or not yet
 }
 
 // HistoryContainer is one container of a History.
