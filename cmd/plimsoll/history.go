@@ -117,11 +117,14 @@ func moment(text string, now time.Time) (time.Time, error) {
 		if err != nil {
 			continue
 		}
-		day := now
-		if t.Hour()*3600+t.Minute()*60+t.Second() > now.Hour()*3600+now.Minute()*60+now.Second() {
-			day = now.AddDate(0, 0, -1)
+		on := func(day time.Time) (time.Time, error) {
+			return local(text, day.Format(time.DateOnly)+" "+t.Format(time.TimeOnly), time.DateTime, now.Location())
 		}
-		return local(text, day.Format(time.DateOnly)+" "+t.Format(time.TimeOnly), time.DateTime, now.Location())
+		today, err := on(now)
+		if today.After(now) && t.Format(time.TimeOnly) > now.Format(time.TimeOnly) { // else it is missing today
+			return on(now.AddDate(0, 0, -1))
+		}
+		return today, err
 	}
 	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, "2006-01-02T15:04:05",
 		time.DateOnly} {
@@ -134,18 +137,26 @@ func moment(text string, now time.Time) (time.Time, error) {
 }
 
 // local reads a time in a zone. Where clocks are set forward a time is missing,
-// and where they are set back one is there twice.
+// and where they are set back one is there twice: the error comes with the first.
 func local(said, text, layout string, zone *time.Location) (time.Time, error) {
+	clock, err := time.Parse(layout, text)
+	if err != nil {
+		return clock, err
+	}
 	t, err := time.ParseInLocation(layout, text, zone)
 	if err != nil {
 		return t, err
 	}
 	const hint = "say it with the offset, such as 2026-11-25T03:12:00+01:00"
+	text = clock.Format(layout) // with all digits, unlike a person
 	if t.Format(layout) != text {
 		return t, withHint(fmt.Errorf("%q is not on the clock of %s: it is set forward then", said, zone), hint)
 	}
 	for _, shift := range []time.Duration{-time.Hour, time.Hour, -30 * time.Minute, 30 * time.Minute} {
 		if other := t.Add(shift); other.Format(layout) == text && layout != time.DateOnly {
+			if other.Before(t) {
+				t = other
+			}
 			return t, withHint(fmt.Errorf("%q is there twice on the clock of %s: it is set back then", said, zone),
 				hint)
 		}

@@ -28,7 +28,8 @@ func TestMoment(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, berlin)
 	for text, want := range map[string]string{
 		"03:12": "2026-11-25T03:12:00+01:00", "03:12:30": "2026-11-25T03:12:30+01:00",
-		"13:00":            "2026-11-24T13:00:00+01:00",
+		"13:00":           "2026-11-24T13:00:00+01:00",
+		"2026-11-24 3:12": "2026-11-24T03:12:00+01:00", "3:12": "2026-11-25T03:12:00+01:00",
 		"2026-11-24 03:12": "2026-11-24T03:12:00+01:00", "2026-07-01T03:12": "2026-07-01T03:12:00+02:00",
 		"2026-11-24":           "2026-11-24T00:00:00+01:00",
 		"2026-11-25T03:12:00Z": "2026-11-25T04:12:00+01:00", "90m": "2026-11-25T10:30:00+01:00",
@@ -46,6 +47,37 @@ func TestMoment(t *testing.T) {
 			}
 		case got.In(berlin).Format(time.RFC3339) != want:
 			t.Errorf("%s: %s, want %s", text, got.In(berlin).Format(time.RFC3339), want)
+		}
+	}
+}
+
+// TestMomentOfTheRepeatedHour: a time of the clock that was there twice today, or once so far, is not yesterday's.
+func TestMomentOfTheRepeatedHour(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ now, text, want string }{
+		{"2026-10-25T02:30:00+01:00", "02:45", "is there twice"}, // 45 minutes ago, and in 15
+		{"2026-10-25T02:30:00+01:00", "02:15", "is there twice"},
+		{"2026-10-25T02:30:00+01:00", "02:45:30", "is there twice"},
+		{"2026-10-25T02:30:00+01:00", "03:00", "2026-10-24T03:00:00+02:00"},
+		{"2026-10-25T02:30:00+02:00", "02:45", "2026-10-24T02:45:00+02:00"},
+		{"2026-10-25T02:30:00+01:00", "1:45", "2026-10-25T01:45:00+02:00"},
+		{"2026-03-29T03:10:00+02:00", "02:30", "is set forward"},
+		{"2026-03-29T01:50:00+01:00", "02:30", "2026-03-28T02:30:00+01:00"},
+	} {
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := moment(c.text, now.In(berlin))
+		said := got.In(berlin).Format(time.RFC3339)
+		if err != nil {
+			said = err.Error()
+		}
+		if !strings.Contains(said, c.want) {
+			t.Errorf("at %s %s: %s, want %s", c.now, c.text, said, c.want)
 		}
 	}
 }
