@@ -39,28 +39,61 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, notes []string, e
 	}
 	var rows []flight.Minute
 	var covered flight.Spans
+	var e extent
 	for _, file := range files {
 		b, err := disk.ReadAs(file)
 		if err != nil {
 			return t, nil, err
 		}
 		rows, covered = append(rows, b.Rows...), flight.Union(covered, b.Covered)
+		if err := e.add(b.Rows); err != nil {
+			return t, nil, err
+		}
 	}
 	if len(rows) == 0 {
 		return t, nil, errors.New("no container used CPU time under a limit in this record")
 	}
-	first, last := rows[0].Start, rows[0].Start
-	for i := range rows {
-		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
-	}
-	list, notes, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(first),
-		time.UnixMilli(last).Add(time.Minute), nil)
+	list, notes, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(e.first), time.UnixMilli(e.end), nil)
 	if err != nil {
 		return t, nil, hint.With(err, "name the files from before it, or those from after it")
 	}
 	list, others := ofOnePeriod(list)
 	t, err = traceOf(list, cpus)
 	return t, append(notes, others...), err
+}
+
+// maxPlaces bounds the periods of all containers together, each of which takes 50 bytes or so: 46 hours of 10
+// containers, or 2 of 230, with periods of 100 ms. A container has all periods of the time, also those before it began.
+const maxPlaces = 1 << 24
+
+// extent is the time of rows, in Unix ms, and the containers in it.
+type extent struct {
+	first, end int64
+	groups     map[string]bool
+	rate       float64 // periods of all groups in a ms
+}
+
+// add adds rows, and fails where a recording of all would be too large.
+func (e *extent) add(rows []flight.Minute) error {
+	for i := range rows {
+		m := &rows[i]
+		if e.groups == nil {
+			e.first, e.end, e.groups = m.Start, m.Start, map[string]bool{}
+		}
+		e.first, e.end = min(e.first, m.Start), max(e.end, m.Start+time.Minute.Milliseconds())
+		if !e.groups[m.Cgroup] {
+			e.groups[m.Cgroup] = true
+			e.rate += 1000 / float64(m.PeriodUs)
+		}
+	}
+	if float64(e.end-e.first)*e.rate <= maxPlaces {
+		return nil
+	}
+	length := func(ms float64) time.Duration { return time.Duration(ms) * time.Millisecond }
+	return hint.With(fmt.Errorf("%d control groups in %s have more periods than the %d million that are taken",
+		len(e.groups), length(float64(e.end-e.first)), maxPlaces/1_000_000),
+		fmt.Sprintf("name fewer files, of %s at most: their names have the begin and the end",
+			length(maxPlaces/e.rate).Truncate(time.Minute)))
 }
 
 // ofOnePeriod leaves out the containers whose periods are not as long as those of most, and says which.

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,5 +79,22 @@ func TestRecordOfOtherPeriods(t *testing.T) {
 			!strings.HasPrefix(d.notes[0], want) {
 			t.Errorf("%+v, %v, want %s", d, err, want)
 		}
+	}
+}
+
+// TestRecordThatIsTooLarge: a record of more periods than are taken is refused before they are laid out in memory.
+func TestRecordThatIsTooLarge(t *testing.T) {
+	files := recordOf(t, func(n int, m *flight.Minute) {
+		m.PeriodUs = 1000
+		if n == 9 { // after 3 h
+			m.Start += 171 * time.Minute.Milliseconds()
+		}
+	})
+	_, err := Load(files, 4, 0)
+	var said interface{ Hint() string }
+	if err == nil ||
+		!strings.Contains(err.Error(), "2 control groups in 3h1m0s have more periods than the 16 million") ||
+		!errors.As(err, &said) || !strings.Contains(said.Hint(), "of 2h19m0s at most") {
+		t.Errorf("%v, hint %v", err, said)
 	}
 }
