@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"log/slog"
@@ -23,7 +24,8 @@ func aSnapshot(t *testing.T) []byte {
 	v := view.View{Schema: view.Schema, Now: t0.Add(time.Minute), Node: "node-1",
 		Rows: []view.Row{{ID: "/pods/web", Name: "web"}}, Recording: &view.Recording{Since: t0}}
 	var b bytes.Buffer
-	if err := (view.Snapshot{Made: v.Now, View: v}).Write(&b); err != nil {
+	zip := gzip.NewWriter(&b)
+	if err := errors.Join((view.Snapshot{Made: v.Now, View: v}).WriteJSON(zip), zip.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

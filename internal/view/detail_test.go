@@ -201,7 +201,8 @@ func snapshot() Snapshot {
 func packed(t testing.TB, s Snapshot) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := s.Write(&b); err != nil {
+	zip := gzip.NewWriter(&b)
+	if err := errors.Join(s.WriteJSON(zip), zip.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -48,20 +48,16 @@ func (e *FileError) Error() string { return e.Msg }
 // Hint is advice for the person who named the file.
 func (e *FileError) Hint() string { return e.Advice }
 
-// Write writes a snapshot.
-func (s Snapshot) Write(w io.Writer) error {
-	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
+// WriteJSON writes a snapshot without the compression that the file has.
+func (s Snapshot) WriteJSON(w io.Writer) error {
 	s.Schema = SnapshotSchema
-	if err := json.NewEncoder(zip).Encode(s); err != nil {
+	if err := json.NewEncoder(w).Encode(s); err != nil {
 		return fmt.Errorf("write a snapshot: %w", err)
 	}
-	return zip.Close()
+	return nil
 }
 
-// ReadSnapshot reads what Write wrote. most bounds its size without compression.
+// ReadSnapshot reads the file. most bounds its size without compression.
 func ReadSnapshot(r io.Reader, most int64) (Snapshot, error) {
 	const made = "`plimsoll snapshot -o FILE` makes one"
 	zip, err := gzip.NewReader(r)

@@ -56,13 +56,17 @@ type snapshot struct {
 	taken  chan struct{}
 	status report.Status // valid once taken is closed; read-only, as err
 	err    error
+	rendered
+}
 
+// rendered are the answers that are made of one state.
+type rendered struct {
 	mu    sync.Mutex
 	pages map[string]*page // by the format's name
 }
 
 // page returns the one answer of its kind. first says that the caller has to render it.
-func (s *snapshot) page(v format) (p *page, first bool) {
+func (s *rendered) page(v format) (p *page, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pages == nil {

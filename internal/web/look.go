@@ -1,10 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,10 +21,10 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 
 // look adds what the page needs to a site.
 func (s *Site) look(mux *http.ServeMux, page fs.FS) {
-	mux.HandleFunc("GET /api/v1/view", s.viewed)
+	mux.HandleFunc("GET /api/v1/view", s.present(s.viewed))
 	mux.HandleFunc("GET /api/v1/live", s.watch.live(s.pages))
-	mux.HandleFunc("GET /api/v1/container", s.detailed)
-	mux.HandleFunc("GET /api/v1/snapshot", s.snapshot)
+	mux.HandleFunc("GET /api/v1/container", s.present(s.detailed))
+	mux.HandleFunc("GET /api/v1/snapshot", s.present(s.snapshot))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if page == nil || !strings.Contains(r.Header.Get("Accept"), "text/html") {
 			index(w, r)
@@ -68,71 +66,50 @@ func sendFile(w http.ResponseWriter, r *http.Request, files fs.FS, name string) 
 	_, _ = w.Write(data) // who is gone needs no answer
 }
 
-// viewed is one view.
-func (s *Site) viewed(w http.ResponseWriter, r *http.Request) {
-	s.seen(w, r, func(scene *scene) (any, error) { return scene.view, nil })
-}
-
-// detailed is one container.
-func (s *Site) detailed(w http.ResponseWriter, r *http.Request) {
-	s.seen(w, r, func(scene *scene) (any, error) {
-		d, _, err := s.watch.detail(scene, r.URL.Query().Get("id"))
-		return d, err
-	})
-}
-
-// seen answers with something that is made of the present scene.
-func (s *Site) seen(w http.ResponseWriter, r *http.Request, make func(*scene) (any, error)) {
-	s.present(w, r, func(scene *scene) error {
-		v, err := make(scene)
+// present answers with a page of the present scene. It bounds who asks as show does.
+func (s *Site) present(render func(*http.Request, *scene) (*page, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		leave, err := s.pages.place(clientOf(r))
 		if err != nil {
-			return err
+			s.pages.fail(w, err)
+			return
 		}
-		p := newPage(format{r.URL.Path, jsonType, func(w io.Writer, _ report.Status) error {
-			return json.NewEncoder(w).Encode(v)
-		}})
-		s.pages.render(p, report.Status{})
-		if p.err == nil {
-			s.pages.send(w, r, p)
+		defer leave()
+		scene, err := s.watch.awaited(r.Context())
+		if err != nil {
+			s.pages.fail(w, err)
+			return
 		}
-		return p.err
-	})
+		p, err := render(r, scene)
+		if err != nil {
+			s.pages.fail(w, err)
+			return
+		}
+		s.pages.send(w, r, p)
+	}
 }
 
-// present has the present scene shown. It bounds who asks as show does; an error is the answer where show gave none.
-func (s *Site) present(w http.ResponseWriter, r *http.Request, show func(*scene) error) {
-	leave, err := s.pages.place(clientOf(r))
-	if err == nil {
-		defer leave()
-		var scene *scene
-		if scene, err = s.watch.awaited(r.Context()); err == nil {
-			err = show(scene)
-		}
-	}
+// viewed is one view.
+func (s *Site) viewed(_ *http.Request, scene *scene) (*page, error) {
+	return s.pages.share(&scene.rendered, dataFormat("view", scene.view), report.Status{})
+}
+
+// detailed is one container. Few ask for the same one at the same time: nothing is kept for others.
+func (s *Site) detailed(r *http.Request, scene *scene) (*page, error) {
+	d, _, err := s.watch.detail(scene, r.URL.Query().Get("id"))
 	if err != nil {
-		s.pages.fail(w, err)
+		return nil, err
 	}
+	return s.pages.share(&rendered{}, dataFormat("container", d), report.Status{})
 }
 
 // snapshot is a file with the last 15 minutes.
-func (s *Site) snapshot(w http.ResponseWriter, r *http.Request) {
-	s.present(w, r, func(scene *scene) error {
-		s.pages.rendering <- struct{}{}
-		var b bytes.Buffer
-		err := s.watch.snapshot(scene).Write(&b)
-		<-s.pages.rendering
-		if err != nil {
-			return err
-		}
-		name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node),
-			scene.view.Now.UTC().Format("20060102T150405Z"))
-		h := w.Header()
-		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-		if err := newStream(w, "application/gzip").write(b.Bytes()); err != nil {
-			s.log.Debug("answer", "error", err) // it was begun: there is no other answer
-		}
-		return nil
-	})
+func (s *Site) snapshot(_ *http.Request, scene *scene) (*page, error) {
+	name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node),
+		scene.view.Now.UTC().Format("20060102T150405Z"))
+	return s.pages.share(&scene.rendered, format{name, fileType, func(w io.Writer, _ report.Status) error {
+		return s.watch.snapshot(scene).WriteJSON(w)
+	}}, report.Status{})
 }
 
 // fileWord keeps of a host name what may be in the name of a file.

@@ -257,6 +257,22 @@ func TestSnapshotIsServed(t *testing.T) {
 	}
 }
 
+// TestASceneIsRenderedOnce: all who ask for the view, or for the snapshot, of one second share one answer.
+func TestASceneIsRenderedOnce(t *testing.T) {
+	s := &Site{pages: newSide(newAnswers(local{}, time.Now, quiet())),
+		watch: newWatcher(nil, SiteOptions{Now: later, Log: quiet()})}
+	one, other := &scene{}, &scene{}
+	for name, render := range map[string]func(*http.Request, *scene) (*page, error){"view": s.viewed,
+		"snapshot": s.snapshot} {
+		a, err := render(nil, one)
+		b, again := render(nil, one)
+		c, next := render(nil, other)
+		if err := errors.Join(err, again, next); err != nil || a != b || a == c {
+			t.Errorf("%s: %v; shared by one scene: %v, by two: %v", name, err, a == b, a == c)
+		}
+	}
+}
+
 // TestPageFiles: index.html for browsers, the list of paths for others, a strict policy, and nothing sent twice.
 func TestPageFiles(t *testing.T) {
 	files := fstest.MapFS{"index.html": {Data: []byte("<!doctype html><title>page</title>")},

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,6 +26,9 @@ type format struct {
 
 const jsonType = "application/json"
 
+// fileType is the type of an answer that is a file compressed by gzip. The format's name is the file's.
+const fileType = "application/gzip"
+
 func statusFormat() format {
 	return format{"status", jsonType, func(w io.Writer, s report.Status) error { return report.WriteJSON(w, s) }}
 }
@@ -33,6 +37,11 @@ func reportFormat() format {
 	return format{"report", jsonType, func(w io.Writer, s report.Status) error {
 		return report.WriteJSON(w, report.Of(s))
 	}}
+}
+
+// dataFormat is the JSON of something that is no snapshot of the agent.
+func dataFormat(name string, v any) format {
+	return format{name, jsonType, func(w io.Writer, _ report.Status) error { return json.NewEncoder(w).Encode(v) }}
 }
 
 // metricsFormat is the text format of Prometheus, the one that all versions of it take.
@@ -131,9 +140,14 @@ func (d *side) send(w http.ResponseWriter, r *http.Request, p *page) {
 }
 
 func (p *page) writeTo(w http.ResponseWriter, r *http.Request) error {
-	if takesGzip(r.Header.Get("Accept-Encoding")) {
-		w.Header().Set("Content-Encoding", "gzip")
-		w.Header().Set("Content-Length", strconv.Itoa(len(p.packed)))
+	file, h := p.contentType == fileType, w.Header()
+	if file || takesGzip(r.Header.Get("Accept-Encoding")) {
+		if file {
+			h.Set("Content-Disposition", `attachment; filename="`+p.name+`"`)
+		} else {
+			h.Set("Content-Encoding", "gzip")
+		}
+		h.Set("Content-Length", strconv.Itoa(len(p.packed)))
 		_, err := w.Write(p.packed)
 		return err
 	}

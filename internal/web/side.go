@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"plimsoll/internal/report"
 )
 
 // Bounds of each side, so that readers cannot cost the agent more than a fixed amount of memory.
@@ -67,9 +69,14 @@ func (d *side) page(ctx context.Context, client string, v format) (*page, error)
 	if err != nil {
 		return nil, err
 	}
-	p, first := next.page(v)
+	return d.share(&next.rendered, v, status)
+}
+
+// share returns the answer that all requests share. The first one renders it.
+func (d *side) share(of *rendered, v format, s report.Status) (*page, error) {
+	p, first := of.page(v)
 	if first {
-		d.render(p, status)
+		d.render(p, s)
 	}
 	<-p.done
 	return p, p.err

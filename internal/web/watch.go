@@ -52,13 +52,15 @@ type kept struct {
 	since      time.Time // frames have come without a gap
 }
 
-// scene is what is to be seen at one instant. It does not change.
+// scene is what is to be seen at one instant. It does not change. All who ask for its view, or its snapshot, share one
+// rendering.
 type scene struct {
 	n      int       // counts up, where nothing was lost in between
 	view   view.View // rows are read-only
 	change []byte    // an event, for who has seen the scene before; nil: there was none
 	lost   string    // why there is no agent; "": there is one
 	since  time.Time // it is lost
+	rendered
 }
 
 const (

@@ -3,6 +3,8 @@
 package browser
 
 import (
+	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,10 +38,8 @@ func TestServed(t *testing.T) {
 	}
 	s := view.Snapshot{Made: now, View: n.view(now),
 		Containers: []view.Kept{{ID: worst.ID, Periods: history.Append(nil, periods)}}}
-	if err := s.Write(f); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
+	zip := gzip.NewWriter(f)
+	if err := errors.Join(s.WriteJSON(zip), zip.Close(), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	prog := &program{t: t, binary: cgrouptest.Binary(t), state: filepath.Join(t.TempDir(), "none")}
