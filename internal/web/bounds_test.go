@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/view"
 )
 
 // TestLongHeadersAreRefused: by the site and by the agent, whose memory is bounded.
@@ -79,6 +81,36 @@ func TestEveryPageTakesAShare(t *testing.T) {
 			!strings.Contains(w.Body.String(), "too many") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// TestSlowReadersOfThePage: a client that does not read a view, a container or a snapshot takes no place either, and
+// the number of these answers is bounded.
+func TestSlowReadersOfThePage(t *testing.T) {
+	for _, path := range []string{"view", "container?id=/lab/a", "snapshot"} {
+		synctest.Test(t, func(t *testing.T) {
+			o := SiteOptions{Now: time.Now, Log: quiet(),
+				From: &view.Snapshot{View: view.View{Rows: []view.Row{{ID: "/lab/a"}}}}}
+			s := &Site{pages: newSide(newAnswers(local{}, o.Now, o.Log)), watch: newWatcher(nil, o), log: o.Log}
+			h := s.handler(o)
+			ask := func(w http.ResponseWriter) {
+				h.ServeHTTP(w, fromLoopback(httptest.NewRequest(http.MethodGet, "/api/v1/"+path, nil)))
+			}
+			reader := newStuck()
+			for range maxWriting {
+				go ask(reader)
+				synctest.Wait()
+			}
+			if in, written := len(s.pages.places), len(s.pages.writing.list); in != 0 || written != maxWriting {
+				t.Errorf("%s: %d places taken, %d are written, want 0 and %d", path, in, written, maxWriting)
+			}
+			w := httptest.NewRecorder()
+			if ask(w); w.Code != http.StatusServiceUnavailable {
+				t.Errorf("%s: one more is written: %d", path, w.Code)
+			}
+			close(reader.cut)
+			synctest.Wait()
+		})
 	}
 }
 

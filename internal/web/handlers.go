@@ -63,8 +63,13 @@ func (d *side) notFound(w http.ResponseWriter, r *http.Request) {
 
 // show answers with something made of a snapshot.
 func (d *side) show(v format) http.HandlerFunc {
+	return d.with(func(r *http.Request) (*page, error) { return d.page(r.Context(), clientOf(r), v) })
+}
+
+// with answers with the page that make returns. By then make has left its place, so a slow reader takes none.
+func (d *side) with(make func(*http.Request) (*page, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p, err := d.page(r.Context(), clientOf(r), v)
+		p, err := make(r)
 		if err != nil {
 			d.fail(w, err)
 			return

@@ -68,25 +68,18 @@ func sendFile(w http.ResponseWriter, r *http.Request, files fs.FS, name string) 
 
 // present answers with a page of the present scene. It bounds who asks as show does.
 func (s *Site) present(render func(*http.Request, *scene) (*page, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return s.pages.with(func(r *http.Request) (*page, error) {
 		leave, err := s.pages.place(clientOf(r))
 		if err != nil {
-			s.pages.fail(w, err)
-			return
+			return nil, err
 		}
 		defer leave()
 		scene, err := s.watch.awaited(r.Context())
 		if err != nil {
-			s.pages.fail(w, err)
-			return
+			return nil, err
 		}
-		p, err := render(r, scene)
-		if err != nil {
-			s.pages.fail(w, err)
-			return
-		}
-		s.pages.send(w, r, p)
-	}
+		return render(r, scene)
+	})
 }
 
 // viewed is one view.
