@@ -99,6 +99,10 @@ func settingsOf(row *view.Row) settings {
 	return s
 }
 
+// liveFor is how long a stream lasts. Who may read is asked at its beginning only, so a right that was withdrawn ends
+// with the stream. The page opens the next one at once.
+const liveFor = time.Minute
+
 // live is a stream of server-sent events. A page that is hidden closes its stream, and costs nothing.
 func (w *watcher) live(d *side) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
@@ -112,9 +116,12 @@ func (w *watcher) live(d *side) http.HandlerFunc {
 		}
 		defer leave()
 		defer w.leave()
+		ctx, cancel := context.WithTimeout(r.Context(), liveFor)
+		defer cancel()
+		rw.Header().Set("Connection", "close") // the next handshake verifies the client's certificate again
 		s := newStream(rw, "text/event-stream")
 		l := &liveReader{watcher: w, stream: s, container: r.URL.Query().Get("container"), n: -1}
-		if err := l.run(r.Context()); err != nil {
+		if err := l.run(ctx); err != nil {
 			d.log.Debug("live", "error", err) // the client is gone
 		}
 	}

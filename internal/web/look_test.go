@@ -2,13 +2,16 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"plimsoll/internal/history"
@@ -157,6 +160,22 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	if took := time.Since(begun); took > graceShutdown/2 {
 		t.Errorf("the agent's server ended after %v", took)
 	}
+}
+
+// TestStreamsLastAMinute: then the place is free, and the reader has to connect and to ask again.
+func TestStreamsLastAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*liveFor)
+		defer cancel()
+		w := newWatcher(nil, SiteOptions{Now: time.Now, Log: quiet(), From: &view.Snapshot{}})
+		answer, begun := httptest.NewRecorder(), time.Now()
+		w.live(newSide(newAnswers(local{}, time.Now, quiet())))(answer,
+			httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/live", nil))
+		if lasted := time.Since(begun); lasted != liveFor || w.readers != 0 ||
+			answer.Header().Get("Connection") != "close" {
+			t.Errorf("it lasted %v, %d readers are left, %v", lasted, w.readers, answer.Header())
+		}
+	})
 }
 
 // TestReadersAreBounded: the ninth page is told to come back, and a place is free once one is closed.

@@ -135,8 +135,21 @@ func child(pid int) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(all)))
 }
 
-// stream reads as a page does, until it is closed.
+// stream reads as a page does, until it is closed: it opens the next stream where the server ends one.
 func stream(ctx context.Context, url string) (n int64, err error) {
+	for err == nil && ctx.Err() == nil {
+		var more int64
+		more, err = read(ctx, url)
+		n += more
+	}
+	if ctx.Err() != nil {
+		return n, nil // it was closed here
+	}
+	return n, err
+}
+
+// read reads a stream until the server ends it.
+func read(ctx context.Context, url string) (n int64, err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err
@@ -149,11 +162,7 @@ func stream(ctx context.Context, url string) (n int64, err error) {
 	if res.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", url, res.Status)
 	}
-	n, err = io.Copy(io.Discard, res.Body)
-	if ctx.Err() != nil {
-		return n, nil // it was closed here
-	}
-	return n, errors.Join(errors.New("the stream has ended"), err)
+	return io.Copy(io.Discard, res.Body)
 }
 
 // Aims compare the result with the aims.

@@ -58,6 +58,14 @@ func modules(t *testing.T, browser context.Context) {
 			`[[1000,1100,1200,1500],[0.5,0.5,null,0.5],[null,null,null,null],[null,null,null,null],[2.5,2.5,null,2.5],[1,1,0,1],[3,3,0,3]]`},
 		{"store",
 			period +
+				"append(1000); append(1100); const all = m.empty(), known = all.strip = s, backlog = (...end_ms) => " +
+				"m.apply(all, 'detail', { row: {}, periods: { period_ns: 1e8, end_ms, used_us: [1, 2], " +
+				"quota_us: [1, 2], tokens_us: [1, 2], throttles: [1, 2], lost_us: [1, 2], refills: [1, 2] } }); " +
+				"backlog(1100, 1200); const same = all.strip === known; backlog(1300, 1400); " +
+				"return [same, s.time, all.strip.time]",
+			`[true,[1000,1100,1200],[1300,1400]]`},
+		{"store",
+			period +
 				"append(1000); append(1000 + 14 * 60e3); const long = s.time.length; append(1000 + 16 * 60e3); " +
 				"return [long, s.time[0] / 60e3 > 13, s.used.length === s.time.length]", `[3,true,true]`},
 		{"store",

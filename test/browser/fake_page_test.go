@@ -23,7 +23,7 @@ func TestFake(t *testing.T) {
 	}{
 		{"NotMeasured", notMeasured}, {"HostileNames", hostileNames}, {"Find", find}, {"Keyboard", keyboard},
 		{"BackButton", backButton},
-		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow},
+		{"Gone", gone}, {"Loss", loss}, {"End", end}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow},
 		{"Strip", theStrip}, {"Modules", modules},
 		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses},
 		{"Shortfall", theShortfall},
@@ -237,6 +237,25 @@ func loss(t *testing.T, browser context.Context) {
 	t.Logf("loss of the server at %s: shown after %v", listening, took.Round(10*time.Millisecond))
 	// what was known stays
 	p.until(time.Second, `[...document.querySelectorAll('.inside .line:not([hidden])')].length > 5`)
+}
+
+// end: where the server ends a stream, the page opens the next one, and shows the same container without a word of it.
+func end(t *testing.T, browser context.Context) {
+	f := newFake(t, newNode(5))
+	id := f.node.rows[2].ID
+	p := open(t, browser, address(f, id))
+	p.until(5*time.Second, `document.querySelector('.container .plots canvas')`)
+	p.until(3*time.Second, `document.getElementById('live').dataset.state === 'live'`)
+	ask[bool](p, `(window.said = [], window.canvas = document.querySelector('.plots canvas'), new MutationObserver(() => said.push(document.getElementById('live').dataset.state)).
+		observe(document.getElementById('live'), { attributes: true }), true)`)
+	time.Sleep(3 * time.Second) // longer than a stream may be silent
+	_, before := f.streams()
+	f.set(func(f *fake) { close(f.ended); f.ended = make(chan struct{}) })
+	within(t, 3*time.Second, func() bool { open, all := f.streams(); return open == 1 && all == before+1 })
+	time.Sleep(3 * time.Second)
+	if got := ask[string](p, `JSON.stringify([said, canvas === document.querySelector('.plots canvas'), document.querySelector('.where code').textContent])`); got != `[[],true,"`+id+`"]` {
+		t.Errorf("conditions, whether the plots stay, container: %s", got)
+	}
 }
 
 // hidden: a page that nobody sees has no stream.

@@ -28,11 +28,12 @@ type fake struct {
 	readers int
 	opened  int
 	end     chan struct{}
+	ended   chan struct{} // closed and made anew: the streams that are open end
 }
 
 func newFake(t *testing.T, n *node) *fake {
 	t.Helper()
-	f := &fake{node: n, every: time.Second, end: make(chan struct{})}
+	f := &fake{node: n, every: time.Second, end: make(chan struct{}), ended: make(chan struct{})}
 	f.Server = httptest.NewServer(f.handler())
 	t.Cleanup(func() {
 		close(f.end)
@@ -78,7 +79,8 @@ func (f *fake) streams() (open, all int) {
 }
 
 func (f *fake) live(w http.ResponseWriter, r *http.Request) {
-	f.set(func(f *fake) { f.readers++; f.opened++ })
+	var ended chan struct{}
+	f.set(func(f *fake) { f.readers++; f.opened++; ended = f.ended })
 	defer f.set(func(f *fake) { f.readers-- })
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
@@ -94,6 +96,8 @@ func (f *fake) live(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-f.end:
+			return
+		case <-ended:
 			return
 		case <-tick.C:
 			f.next(w, id)

@@ -43,7 +43,7 @@ export class Live {
   open() {
     this.close();
     if (document.hidden) return;
-    this.heard = performance.now();
+    const opened = this.heard = performance.now();
     const source = new EventSource('/api/v1/live' + (this.container === null ? '' : `?container=${encodeURIComponent(this.container)}`));
     this.source = source;
     for (const name of events) {
@@ -55,7 +55,11 @@ export class Live {
         this.say('live');
       });
     }
-    source.onerror = () => { if (source === this.source) this.again(); };
+    source.onerror = () => {
+      if (source !== this.source) return;
+      if (performance.now() - opened > stall) this.open(); // the server ends each stream after a minute
+      else this.again();
+    };
   }
 
   close() {

@@ -47,8 +47,8 @@ function change(state, data) {
 function detail(state, data) {
   const { periods, ...rest } = data;
   state.detail = rest;
-  if (periods?.end_ms?.length > 0) { // the backlog
-    state.strip = strip();
+  if (periods?.end_ms?.length > 0) { // the backlog; after a stream that has ended, most of it is known
+    if (periods.end_ms[0] > state.strip.last) state.strip = strip();
     append(state.strip, periods);
   }
 }
