@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +27,7 @@ const maxSocketPath = 107
 // left by a dead process is replaced, a live process's is not.
 //
 // Who connects is checked twice: by the mode of the file, and by who the kernel says the peer is (unix(7),
-// SO_PEERCRED), so that a file whose mode was changed opens nothing.
+// SO_PEERCRED and SO_PEERGROUPS), so that a file whose mode was changed opens nothing.
 func ListenUnix(path string, group int, log *slog.Logger) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
@@ -82,8 +84,8 @@ func (p *peers) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		peer, err := credentials(conn)
-		if err == nil && p.may(peer) {
+		peer, groups, err := credentials(conn)
+		if err == nil && p.may(peer, groups) {
 			return conn, nil
 		}
 		conn.Close()
@@ -91,8 +93,9 @@ func (p *peers) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *peers) may(peer *unix.Ucred) bool {
-	return peer.Uid == 0 || int(peer.Uid) == os.Geteuid() || p.group != Nobody && int(peer.Gid) == p.group
+func (p *peers) may(peer *unix.Ucred, groups []uint32) bool {
+	return peer.Uid == 0 || int(peer.Uid) == os.Geteuid() ||
+		p.group != Nobody && slices.Contains(append(groups, peer.Gid), uint32(p.group))
 }
 
 func (p *peers) logRefused(peer *unix.Ucred, err error) {
@@ -109,19 +112,40 @@ func (p *peers) logRefused(peer *unix.Ucred, err error) {
 	p.log.Warn("a connection was refused", "socket", p.Addr(), "pid", peer.Pid, "user", peer.Uid, "group", peer.Gid)
 }
 
-// credentials says which process has connected.
-func credentials(conn net.Conn) (*unix.Ucred, error) {
+// credentials says which process has connected, and its supplementary groups.
+func credentials(conn net.Conn) (peer *unix.Ucred, groups []uint32, err error) {
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var peer *unix.Ucred
 	if e := raw.Control(func(fd uintptr) {
-		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			groups, err = peerGroups(fd)
+		}
 	}); e != nil {
-		return nil, e
+		return nil, nil, e
 	}
-	return peer, err
+	return peer, groups, err
+}
+
+// peerGroups reads SO_PEERGROUPS. For a list that is too short the kernel returns ERANGE and the size that it needs
+// (net/core/sock.c, sk_getsockopt). Before Linux 4.13 it does not know the option: then no groups are known.
+func peerGroups(fd uintptr) ([]uint32, error) {
+	list := make([]uint32, 32)
+	for {
+		size := uint32(len(list)) * 4
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&list[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case errno == 0:
+			return list[:size/4], nil
+		case errno == unix.ENOPROTOOPT:
+			return nil, nil
+		case errno != unix.ERANGE || int(size/4) <= len(list):
+			return nil, errno
+		}
+		list = make([]uint32, size/4)
+	}
 }
 
 func removeStale(path string) error {

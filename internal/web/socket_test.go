@@ -181,12 +181,12 @@ func TestPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	during(t, s.Serve)
-	may := func(what, socket string, user, group uint32, want bool) {
+	may := func(what, socket string, user, group uint32, want bool, groups ...uint32) {
 		t.Helper()
 		peer := exec.Command("/proc/self/exe", "-test.run", "^TestPeers$")
 		peer.Env = append(os.Environ(), "PEER_SOCKET="+socket)
 		peer.Dir = "/"
-		peer.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group}}
+		peer.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group, Groups: groups}}
 		if err := peer.Run(); (err == nil) != want {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
@@ -195,6 +195,13 @@ func TestPeers(t *testing.T) {
 	may("root reads", read, 0, 0, true)
 	may("the group reads", read, stranger, group, true)
 	may("the group controls", control, stranger, group, false)
+	long := make([]uint32, 100) // more than what is asked for first
+	for i := range long {
+		long[i] = group + 10 + uint32(i)
+	}
+	may("a member reads", read, stranger, stranger, true, 64_003, group)
+	may("a member of many groups reads", read, stranger, stranger, true, append(long, group)...)
+	may("a member controls", control, stranger, stranger, false, group)
 	may("a stranger reads", read, stranger, stranger, false)
 	for _, socket := range []string{control, read} {
 		if err := os.Chmod(socket, 0o777); err != nil {
@@ -204,4 +211,6 @@ func TestPeers(t *testing.T) {
 	may("the group controls, the mode is open", control, stranger, group, false)
 	may("a stranger reads, the mode is open", read, stranger, stranger, false)
 	may("the group reads, the mode is open", read, stranger, group, true)
+	may("a member controls, the mode is open", control, stranger, stranger, false, group)
+	may("a stranger of many groups reads, the mode is open", read, stranger, stranger, false, long...)
 }
