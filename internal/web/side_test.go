@@ -289,7 +289,9 @@ func TestEachClientHasAShareOfPermissions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Site{pages: newSide(newAnswers(local{}, time.Now, quiet()))}
 		access := &gate{open: make(chan struct{})}
-		h := s.permit(access, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /metrics", func(http.ResponseWriter, *http.Request) {})
+		h := s.permit(access, mux)
 		ask := func(from, path string) *httptest.ResponseRecorder {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 			r.RemoteAddr = from

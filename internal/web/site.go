@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"plimsoll/internal/report"
@@ -81,7 +83,8 @@ func OpenSite(o SiteOptions) (*Site, error) {
 			return nil, &Error{Msg: "listen: " + err.Error(), wrapped: err,
 				Advice: `is the address in use? --listen chooses another, --listen "" does without`}
 		}
-		h, inside := s.handler(o), l.Addr().(*net.TCPAddr).IP.IsLoopback()
+		mux, inside := s.handler(o), l.Addr().(*net.TCPAddr).IP.IsLoopback()
+		h := http.Handler(mux)
 		l = newCrowd(l, inside)
 		if !inside {
 			if o.TLS == nil || o.Access == nil {
@@ -89,7 +92,7 @@ func OpenSite(o SiteOptions) (*Site, error) {
 				s.close()
 				return nil, errOpen(address)
 			}
-			l, h = tls.NewListener(l, o.TLS), s.permit(o.Access, h)
+			l, h = tls.NewListener(l, o.TLS), s.permit(o.Access, mux)
 		}
 		s.listeners[l] = atWork(asData(s.checkHost(o.Hosts, h)))
 	}
@@ -138,7 +141,7 @@ func (r remote) Health(ctx context.Context) (report.Status, error) { return r.St
 // fetchTimeout bounds the wait for the agent's answer, which may queue behind those of other readers.
 const fetchTimeout = 5 * time.Second
 
-func (s *Site) handler(o SiteOptions) http.Handler {
+func (s *Site) handler(o SiteOptions) *http.ServeMux {
 	mux := http.NewServeMux()
 	s.look(mux, o.Page)
 	mux.HandleFunc("/", s.pages.readOnly)
@@ -179,11 +182,16 @@ func (s *Site) health(path string) http.HandlerFunc {
 // notHealthy is what everybody may know of an agent that is not well.
 const notHealthy = "not ok: the agent's log and `plimsoll status` say why"
 
-// permit lets only those read who may.
-func (s *Site) permit(access Access, next http.Handler) http.Handler {
+// permit lets only those read who may. Access is asked about the path of the handler, "/assets/" for all files below:
+// so there are few questions about one token. Where there is no handler ("/"), the answer is the same for everybody.
+func (s *Site) permit(access Access, next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.Contains([]string{"/healthz", "/readyz", "/livez"}, r.URL.Path) {
-			if err := s.mayRead(access, r); err != nil {
+		_, pattern := next.Handler(r)
+		path, _, _ := strings.Cut(strings.TrimPrefix(pattern, "GET "), "{")
+		if pattern != "/" && !slices.Contains([]string{"/healthz", "/readyz", "/livez"}, path) {
+			asked := r.WithContext(r.Context())
+			asked.URL = &url.URL{Path: path}
+			if err := s.mayRead(access, asked); err != nil {
 				s.pages.fail(w, err)
 				return
 			}

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"plimsoll/internal/plan"
@@ -51,7 +52,7 @@ func onNetwork(t *testing.T, token string) *network {
 	n := &network{t: t, authorities: authority(t), client: &tls.Config{InsecureSkipVerify: true}}
 	certificate := &Certificate{Now: time.Now}
 	site, err := OpenSite(SiteOptions{Listen: []string{"0.0.0.0:0"}, Agent: reader(c).socket, Now: later, Log: quiet(),
-		Access: AnyOf{ClientCertificate{}, TokenFile(token)},
+		Access: AnyOf{ClientCertificate{}, TokenFile(token)}, Page: fstest.MapFS{"assets/app.js": {}},
 		TLS: &tls.Config{GetCertificate: certificate.Get, ClientAuth: tls.VerifyClientCertIfGiven,
 			ClientCAs: n.authorities.pool}})
 	if err != nil {
@@ -104,7 +105,7 @@ func TestAccess(t *testing.T) {
 	write("secret\n")
 	n := onNetwork(t, token)
 	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live",
-		"/api/v1/container?id=/lab/a", "/api/v1/snapshot", "/assets/app.js", "/", "/nowhere"} {
+		"/api/v1/container?id=/lab/a", "/api/v1/snapshot", "/assets/app.js", "/"} {
 		n.ask(path, "", http.StatusUnauthorized)
 		n.ask(path, "Bearer wrong", http.StatusUnauthorized)
 		n.ask(path, "Basic secret", http.StatusUnauthorized)
@@ -112,6 +113,7 @@ func TestAccess(t *testing.T) {
 	n.ask("/healthz", "", http.StatusOK)
 	n.ask("/readyz", "", http.StatusOK)
 	n.ask("/livez", "", http.StatusOK)
+	n.ask("/nowhere", "", http.StatusNotFound)
 	n.ask("/metrics", "Bearer secret", http.StatusOK)
 	n.ask("/api/v1/plan?watch=1s", "Bearer secret", http.StatusNotFound) // not on the network
 	write("another")
@@ -119,6 +121,32 @@ func TestAccess(t *testing.T) {
 	n.ask("/metrics", "bearer another", http.StatusOK)
 	write("")
 	n.ask("/metrics", "Bearer ", http.StatusUnauthorized)
+}
+
+// closed is an Access that notes the paths that it is asked about, and permits none.
+type closed struct{ asked []string }
+
+func (c *closed) Permit(r *http.Request) error {
+	c.asked = append(c.asked, r.URL.Path)
+	return ErrForbidden("somebody", r.URL.Path)
+}
+
+// TestOnlyKnownPathsAreAskedAbout: whoever asks for many paths, or spells one in many ways, has Access asked about few.
+func TestOnlyKnownPathsAreAskedAbout(t *testing.T) {
+	o := SiteOptions{Page: fstest.MapFS{}, Now: later, Log: quiet()}
+	s := &Site{pages: newSide(newAnswers(local{}, later, quiet())), watch: newWatcher(nil, o)}
+	for request, want := range map[string]string{"GET /metrics": "[/metrics] 403", "HEAD /metrics": "[/metrics] 403",
+		"GET /%6detrics": "[/metrics] 403", "GET //metrics": "[/metrics] 403", "GET /a/../metrics": "[/metrics] 403",
+		"GET /": "[/] 403", "GET /api/v1/container?id=/a": "[/api/v1/container] 403", "GET /assets/1": "[/assets/] 403",
+		"GET /assets/a/2": "[/assets/] 403", "GET /livez": "[] 200", "GET /nowhere": "[] 404",
+		"GET /api/v1/plan": "[] 404", "GET /api/v1/view/": "[] 404", "POST /metrics": "[] 405"} {
+		access, w := &closed{}, httptest.NewRecorder()
+		method, path, _ := strings.Cut(request, " ")
+		s.permit(access, s.handler(o)).ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if got := fmt.Sprint(access.asked, " ", w.Code); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
 }
 
 // TestTokensAreWhole: no part of a token, and nothing around it, permits to read.
