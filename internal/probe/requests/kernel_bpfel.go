@@ -83,6 +83,7 @@ type kernelGroup struct {
 	Above          uint64
 	Actives        uint64
 	First          uint64
+	Unplaced       uint64
 	Active         [16]uint64
 	Known          [16]uint64
 	Uses           [65]uint32
