@@ -25,6 +25,9 @@ type budget struct {
 // recoverFraction: a spent budget is used again once a tenth of its capacity is back.
 const recoverFraction = 10
 
+// mostSeconds of CPU time are 95 years: more would not fit into a time with its debt.
+const mostSeconds = 3e9
+
 // advance accounts for the usage of one window.
 func (b *budget) advance(u sample.Usage, limit cpu.Bandwidth, s strategy.Strategy) {
 	b.resize(limit, s)
@@ -58,7 +61,7 @@ func (b *budget) resize(limit cpu.Bandwidth, s strategy.Strategy) {
 		return
 	}
 	perSecond := limit.CPUs() * float64(s.CFSQuotaBurstPercent-100) / 100
-	capacity := time.Duration(perSecond * float64(s.CFSQuotaBurstPeriodSeconds) * float64(time.Second))
+	capacity := time.Duration(min(perSecond*float64(s.CFSQuotaBurstPeriodSeconds), mostSeconds) * float64(time.Second))
 	b.bounded, b.capacity, b.spent = true, capacity, b.spent || capacity == 0
 }
 

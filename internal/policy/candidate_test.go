@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
@@ -124,6 +125,18 @@ func TestWhatOthersRaisedIsNotTakenBack(t *testing.T) {
 		[]*candidate{other, own})
 	if other.quota != 300*ms || own.quota != 50*ms || own.kind != KindGuard {
 		t.Errorf("another program's quota is %v, ours %v (%s)", other.quota, own.quota, own.kind)
+	}
+}
+
+// TestHugeBudget: the largest one that may be configured is one.
+func TestHugeBudget(t *testing.T) {
+	s := strategy.Default()
+	s.CFSQuotaBurstPercent, s.CFSQuotaBurstPeriodSeconds = 10_000, 31_536_000
+	var b budget
+	limit := cpu.Bandwidth{Quota: 800 * ms, Period: 100 * ms}
+	b.advance(sample.Usage{From: t0, To: t0.Add(time.Second), Used: time.Minute}, limit, s)
+	if b.left() < 50*365*24*time.Hour {
+		t.Errorf("%v are left", b.left())
 	}
 }
 
