@@ -128,6 +128,17 @@ func TestWhatOthersRaisedIsNotTakenBack(t *testing.T) {
 	}
 }
 
+// TestLoweredCap: a raise that stands is lowered to a cap that was lowered, however little that is.
+func TestLoweredCap(t *testing.T) {
+	u := raisedTo("/a", 50*ms, 150*ms)
+	u.Strategy.Policy, u.Strategy.CFSQuotaBurstPercent = strategy.Auto, 290
+	u.m.everThrottled, u.m.throttledAt = true, t0
+	in := Input{Now: t0, Subscribed: true, Rules: Rules{Refill: true}}
+	if d := u.demand(in); d.quota != 145*ms {
+		t.Errorf("%v, %s", d.quota, d.why)
+	}
+}
+
 // TestHugeBudget: the largest one that may be configured is one.
 func TestHugeBudget(t *testing.T) {
 	s := strategy.Default()

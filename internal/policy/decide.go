@@ -298,7 +298,7 @@ func (u *candidate) demand(in Input) decision {
 		need = min(need, limit+left)
 	}
 	need = need.Truncate(time.Microsecond)
-	if !worth(u.Disk.Quota, need) {
+	if u.Disk.Quota <= u.cap() && !worth(u.Disk.Quota, need) {
 		return decision{u.Disk.Quota, "", u.m.why}
 	}
 	kind := KindRaise
