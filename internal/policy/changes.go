@@ -180,6 +180,9 @@ func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Durat
 // stable says whether there is nothing to do as long as the group uses no CPU, no program writes its files and no
 // refused write is due again.
 func (u *candidate) stable(now time.Time) bool {
+	if u.CPUs > 0 { // what it uses of its own CPUs is not the node's load
+		return false
+	}
 	return settled(u.QuotaBlocked, u.quota == u.Disk.Quota) && settled(u.BurstBlocked, u.buffer == u.Disk.Burst) &&
 		!u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }

@@ -35,6 +35,7 @@ func TestStable(t *testing.T) {
 	}{
 		"all is as it shall be":            {nil, true},
 		"a burst is missing":               {func(g *Group) { g.Disk.Burst = 0 }, false},
+		"it has exclusive CPUs":            {func(g *Group) { g.CPUs = 2 }, false},
 		"it is not ready":                  {func(g *Group) { g.Disk.Burst, g.Ready = 0, false }, false},
 		"a write of its burst was refused": {func(g *Group) { g.Disk.Burst, g.BurstBlocked = 0, plan.Waiting }, true},
 		"a write of its quota was refused": {func(g *Group) { g.QuotaBlocked = plan.Waiting }, true},
