@@ -171,12 +171,16 @@ func leastWeight(l Level, m Machine, why string) []plan.Intent {
 	return []plan.Intent{intent(l.ID, plan.Weight, plan.Number(m.LeastWeight), why)}
 }
 
+// leastIdentity is the lowest value of Group Identity.
+const leastIdentity = -2
+
 // identities sets the Group Identity of groups. The groups below inherit it.
 func identities(l Level, _ Machine) []plan.Intent {
 	if l.Inner || !l.QOS.Enable {
 		return nil
 	}
-	return []plan.Intent{intent(l.ID, plan.Identity, plan.Number(l.QOS.GroupIdentity), string(l.QOS.Rank()))}
+	return []plan.Intent{intent(l.ID, plan.Identity, plan.Number(max(leastIdentity, l.QOS.Identity())),
+		string(l.QOS.Rank()))}
 }
 
 // identitySysctl keeps the sysctl of Group Identity enabled as long as an intent sets an identity.

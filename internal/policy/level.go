@@ -78,7 +78,7 @@ func (s *TreeNode) grade() (qos strategy.CPUQOS, uniform bool) {
 	}
 	for i, c := range s.Children {
 		q, ok := c.grade()
-		same := i == 0 || q.Rank() == qos.Rank() && q.Enable == qos.Enable && q.GroupIdentity == qos.GroupIdentity &&
+		same := i == 0 || q.Rank() == qos.Rank() && q.Enable == qos.Enable && q.Identity() == qos.Identity() &&
 			q.Expels() == qos.Expels()
 		if !ok || !same {
 			return strategy.CPUQOS{}, false

@@ -131,6 +131,13 @@ func TestLevelsOfPriority(t *testing.T) {
 			identity: map[string]string{"/root/kubepods/burstable identity": "-1", "/root/kubepods/pod2 identity": "-1",
 				"/root/kubepods/pod3 identity": "2"},
 		},
+		"one that is idle, whatever its identity": {
+			tree: forest(map[string]strategy.CPUQOS{"/lab/web": online(),
+				"/lab/batch": {Enable: true, GroupIdentity: 2, SchedIdle: 1}}),
+			idle:     map[string]string{"/lab/batch idle": "1"},
+			weight:   map[string]string{"/lab/batch weight": "2"},
+			identity: map[string]string{"/lab/batch identity": "-2", "/lab/web identity": "2"},
+		},
 		"who expels, and who does not": {
 			tree: forest(map[string]strategy.CPUQOS{"/lab/web": {Enable: true, GroupIdentity: 2,
 				CoreExpeller: true}, "/lab/api": online()}),
