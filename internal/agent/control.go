@@ -14,19 +14,26 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Hold turns the kill switch on, and restores everything if restore is set.
+// Hold turns the kill switch on, and restores everything if restore is set. A restore needs no disk: where the switch
+// cannot be kept there, this agent writes nothing until it ends, and the error says so.
 func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.Switch.Hold(reason, a.Clock()); err != nil {
+	err := a.Switch.Hold(reason, a.Clock())
+	if err != nil && !restore {
 		return nil, err
 	}
+	if err != nil {
+		a.retired = a.Clock()
+		err = fmt.Errorf("%w; this agent has put back what it could, and writes nothing until `plimsoll resume`, but "+
+			"the next one would", err)
+	}
 	a.Writer.SetHold(true)
-	a.Log.Warn("held: nothing is written until `plimsoll resume`", "reason", reason, "restore", restore)
+	a.Log.Warn("held: nothing is written until `plimsoll resume`", "reason", reason, "restore", restore, "error", err)
 	if !restore {
 		return nil, nil
 	}
-	return a.putBack()
+	return a.putBack(), err
 }
 
 // Resume turns the kill switch off.
@@ -61,7 +68,8 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 	}
 	a.colocation.Again() // suppression ends
 	for _, path := range a.reader.Family(found.Cgroup) {
-		if err := a.Pauses.Set(path, now.Add(d), now, release); err != nil {
+		err := a.Pauses.Set(path, now.Add(d), now, release)
+		if err != nil && !release { // a release is in force all the same
 			return nil, err
 		}
 		a.at(path).MarkDue()

@@ -85,7 +85,7 @@ func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 	a.retired = a.Clock()
 	a.Writer.SetHold(true)
 	a.Log.Warn("retired: nothing is written until it is stopped, or `plimsoll resume`")
-	return a.putBack()
+	return a.putBack(), nil
 }
 
 // held says whether nothing may be written.

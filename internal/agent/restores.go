@@ -89,8 +89,8 @@ func (a *Agent) retryRestores(now time.Time) {
 	}
 }
 
-// putBack restores everything while the kill switch is on, and reads the files afterwards.
-func (a *Agent) putBack() ([]plan.Result, error) {
+// putBack restores everything while the kill switch is on, and reads the files afterwards. The results show refusals.
+func (a *Agent) putBack() []plan.Result {
 	a.scheduler.End(a.Clock())
 	begin := a.Clock()
 	results := a.Writer.Restore(nil, false)
@@ -98,8 +98,9 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 	a.learn(begin, results)
 	a.cpus.Again()
 	a.cpus.Unshielded(results)
-	a.tick(a.Clock()) // writes nothing, and updates the status
-	return results, a.record.Restored(results)
+	a.tick(a.Clock())              // writes nothing, and updates the status
+	_ = a.record.Restored(results) // logs them
+	return results
 }
 
 // stop restores everything at the end of Run, except what the next agent takes over.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,5 +243,48 @@ func TestKillSwitchFile(t *testing.T) {
 	}
 	if _, err := w.agent.Hold(context.Background(), true, "test"); !errors.Is(err, w.lever.err) {
 		t.Errorf("hold: %v", err)
+	}
+}
+
+// TestRestoreWithoutADisk: where the hold cannot be kept on disk, all is put back, and stays so.
+func TestRestoreWithoutADisk(t *testing.T) {
+	w := raised(t)
+	w.lever.err = errors.New("no space left on device")
+	if _, err := w.agent.Hold(t.Context(), false, "test"); !errors.Is(err, w.lever.err) {
+		t.Errorf("a hold: %v", err)
+	}
+	w.run(time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+	if results, err := w.agent.Hold(t.Context(), true, "test"); !errors.Is(err, w.lever.err) || len(results) == 0 {
+		t.Errorf("a restore: %v, %v", results, err)
+	}
+	w.run(5 * time.Second)
+	w.want("/lab/a", 50*ms, 0)
+	w.lever.err = nil
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(5 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+}
+
+// TestRestoreShowsAll: where one file is refused, the answer has all results, and no error that would replace them.
+func TestRestoreShowsAll(t *testing.T) {
+	w := raised(t)
+	w.hog("/lab/b")
+	w.run(3 * time.Second)
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && strings.HasPrefix(name, "cpu/lab/a/") {
+			return syscall.EPERM
+		}
+		return nil
+	}
+	results, err := w.agent.Hold(t.Context(), true, "test")
+	outcomes := map[plan.Outcome]bool{}
+	for _, r := range results {
+		outcomes[r.Outcome] = true
+	}
+	if err != nil || !outcomes[plan.Refused] || !outcomes[plan.Applied] {
+		t.Errorf("%v, %+v", err, results)
 	}
 }

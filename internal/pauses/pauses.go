@@ -76,8 +76,10 @@ func (p *Pauses) Copy() *Pauses {
 	return &Pauses{until: maps.Clone(p.until), released: maps.Clone(p.released)}
 }
 
-// Set begins a pause or a release, or ends it where until is not after now.
+// Set begins a pause or a release, or ends it where until is not after now. What cannot be kept on disk changes
+// nothing, but for a release.
 func (p *Pauses) Set(path string, until, now time.Time, release bool) error {
+	before := p.Copy()
 	for old, end := range p.until {
 		if !end.After(now) {
 			p.end(old)
@@ -90,7 +92,11 @@ func (p *Pauses) Set(path string, until, now time.Time, release bool) error {
 			p.released[path] = true
 		}
 	}
-	return p.save()
+	err := p.save()
+	if err != nil && !release {
+		p.until, p.released = before.until, before.released
+	}
+	return err
 }
 
 func (p *Pauses) end(path string) {

@@ -79,4 +79,13 @@ func TestPausesThatCannotBeKept(t *testing.T) {
 	if err := p.Set("/a", now.Add(time.Hour), now, false); err == nil || !strings.Contains(err.Error(), "save pauses") {
 		t.Errorf("a directory that is not there: %v", err)
 	}
+	if p.Paused("/a", now) {
+		t.Error("it failed, and pauses all the same")
+	}
+	if err := p.Set("/a", now.Add(time.Minute), now, true); err == nil || !p.Paused("/a", now) {
+		t.Errorf("a release needs no file: %v", err)
+	}
+	if err := p.Set("/a", now, now, false); err == nil || !p.Paused("/a", now) {
+		t.Errorf("the end of a pause was not kept, and it ends: %v", err)
+	}
 }
