@@ -98,9 +98,11 @@ func (g *watcher) restore() {
 		return
 	}
 	defer lock.Release()
-	results, err := g.putBack()
+	results, left, err := g.putBack()
 	if err != nil {
 		g.complain("nothing is restored", err)
+		g.memory = g.memory.Tried()
+		return
 	}
 	refused := 0
 	for _, r := range results {
@@ -110,28 +112,31 @@ func (g *watcher) restore() {
 				r.InForce, "error", r.Err)
 		}
 	}
-	if err != nil || refused > 0 {
+	if refused > 0 || left > 0 { // a full disk keeps entries in the journal whose files are restored
 		g.memory = g.memory.Tried()
 	}
-	g.log.Warn("the agent sent no heartbeat: limits are put back", "files", len(results)-refused, "refused", refused)
+	g.log.Warn("the agent sent no heartbeat: limits are put back", "files", len(results)-refused, "refused", refused,
+		"left_in_journal", left)
 }
 
-// putBack restores as `plimsoll restore` does. The caller has the lock.
-func (g *watcher) putBack() ([]plan.Result, error) {
+// putBack restores as `plimsoll restore` does, and says how many entries are left in the journal. The caller has the
+// lock.
+func (g *watcher) putBack() (results []plan.Result, left int, err error) {
 	boot, err := journal.BootID()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	j, err := journal.Open(g.place.StateDir, boot, time.Now)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer j.Close()
 	debug.FreeOSMemory()
 	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
 	w := apply.New(g.tree, j, time.Now)
 	w.Tasks, w.Root, w.Possible = &task.Kernel{}, "/", possible
-	return w.Restore(nil, false), nil
+	results = w.Restore(nil, false)
+	return results, len(j.Entries()), nil
 }
 
 // complain says once what is wrong, until something else is.

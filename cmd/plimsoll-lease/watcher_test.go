@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/lease"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/logbook"
 	"plimsoll/internal/plan"
@@ -245,6 +250,94 @@ func TestBesideAnAgentThatCannotBeSeen(t *testing.T) {
 	}
 	n.isBack(time.Minute)
 	says(t, log, "limits are put back")
+}
+
+// silent is a watcher of the node whose lease has run out.
+func (n *node) silent() (*watcher, *logbook.Book) {
+	n.t.Helper()
+	tree, err := cgroup.Detect(cgroup.NewDir(n.cgroups))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	log := &logbook.Book{}
+	g := &watcher{place: n.place(), tree: tree, log: slog.New(slog.NewTextHandler(log, nil))}
+	for _, at := range []time.Duration{10 * time.Second, 13 * time.Second} {
+		g.memory = g.memory.Look(at, lease.Beat{}, lease.Holder{})
+	}
+	if g.memory.Judge(true) != lease.Restore {
+		n.t.Fatal("it would not restore: the scenario proves nothing")
+	}
+	return g, log
+}
+
+// isPutOff checks that a restore is not tried again at once, and keeps nobody who is asked to end.
+func isPutOff(t *testing.T, m lease.Memory) {
+	t.Helper()
+	if m.Judge(true) != lease.Wait {
+		t.Error("it is tried again at the next look")
+	}
+	if !m.Part(14*time.Second).May(m, true) {
+		t.Error("who is asked to end stays")
+	}
+}
+
+// fullDisk lets no file grow beyond a size until the test ends. RLIMIT_FSIZE stands for a full disk.
+func fullDisk(t *testing.T, size int64) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(size), Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRestoreOnAFullDisk: limits are put back also where the journal cannot note it. Its entries stay, and are tried
+// again after a while.
+func TestRestoreOnAFullDisk(t *testing.T) {
+	n := raisedPods(t, 1)
+	g, log := n.silent()
+	info, err := os.Stat(filepath.Join(n.state, "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fullDisk(t, info.Size())
+	g.restore()
+	n.isBack(0)
+	if !g.entries() {
+		t.Error("the journal has no entries: the scenario proves nothing")
+	}
+	isPutOff(t, g.memory)
+	if want := "refused=0 left_in_journal=4"; !strings.Contains(log.String(), want) {
+		t.Errorf("it does not say %q: %s", want, log)
+	}
+}
+
+// TestRestoreOfADamagedJournalOnAFullDisk: where nothing can be restored, no limit is said to be back.
+func TestRestoreOfADamagedJournalOnAFullDisk(t *testing.T) {
+	n := raisedPods(t, 1)
+	name := filepath.Join(n.state, "journal")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("\n"), []byte("\nno record\n"), 1)
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, log := n.silent()
+	fullDisk(t, 500) // enough for the name in the lock's file, and not for a copy of the journal
+	g.restore()
+	if said := log.String(); !strings.Contains(said, "damaged journal aside") || strings.Contains(said, "put back") {
+		t.Errorf("it says %q", said)
+	}
+	isPutOff(t, g.memory)
 }
 
 // TestFlags: a mistake in a flag is named.
