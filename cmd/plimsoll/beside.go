@@ -44,10 +44,13 @@ func (f *runFlags) watchAll(a *agent.Agent) func(all bool) {
 }
 
 // heart sends the agent's heartbeats: into the file that plimsoll-lease reads, and to a service manager with a watchdog
-// (sd_notify(3), WatchdogSec=).
-func (g *globals) heart(log *slog.Logger) *lease.Heart {
+// (sd_notify(3), WatchdogSec=). With each it signs the lock, for which the disk may have been full.
+func (g *globals) heart(held *lock.Lock, log *slog.Logger) *lease.Heart {
 	pid, start := lock.Self()
-	sinks := []lease.Sink{lease.File(g.StateDir, lease.Process{PID: pid, Start: start})}
+	sinks := []lease.Sink{lease.File(g.StateDir, lease.Process{PID: pid, Start: start}), func(time.Duration) error {
+		_ = held.Sign() // tried again with the next one
+		return nil
+	}}
 	if every, err := systemd.SdWatchdogEnabled(false); err != nil {
 		log.Warn("the service manager's watchdog is not notified", "error", err)
 	} else if every > 0 {

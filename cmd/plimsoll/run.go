@@ -188,7 +188,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 	if err := n.Inherit(c.Agent, a, passed, left, log); err != nil {
 		return c.End(err)
 	}
-	heart := g.heart(log)
+	heart := g.heart(n.Lock, log)
 	defer heart.Close()
 	a.Beat = heart.Beat
 	k.Serve(a)

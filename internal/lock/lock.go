@@ -37,7 +37,7 @@ import (
 // Known limits: a process of root's on the node that means harm can take both locks. It could as well write every
 // limit, or kill the agent; it is named, and not waited for unless it poses as an agent. Two agents that do not share
 // LockDir do not see each other while a stranger has a read lock on cgroup.procs. A holder in another PID namespace has
-// no name.
+// no name, nor has one whose disk is full: the mark tells that it is an agent.
 
 // LockDir is where the locks of a machine are.
 const LockDir = "/run/plimsoll-lock"
@@ -52,6 +52,8 @@ type Place struct {
 // Lock is held by the one process that may write a cgroup hierarchy. The kernel lets go of it when the process dies.
 type Lock struct {
 	file, mark *os.File // nil: a stranger has it, or it cannot be had
+	place      Place
+	unnamed    error // why the file does not say who has it; nil: it does
 	Strangers  []Process
 }
 
@@ -86,8 +88,11 @@ func Take(p Place) (*Lock, error) {
 			time.Sleep(again)
 			continue
 		}
-		if mark, at := takeMark(p.Root); at == markTaken {
+		switch mark, at := takeMark(p.Root); at {
+		case markTaken:
 			return &Lock{mark: mark, Strangers: []Process{locked.Process}}, nil
+		case markAgents: // the agent could not write its name, or the stranger was there before it
+			return nil, &TakenError{Root: p.Root}
 		}
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func Take(p Place) (*Lock, error) {
 // own completes the lock of a file: with the owner's name, and with the mark. One of the two is enough: a full disk,
 // which takes no name, must not keep anybody from restoring.
 func (p Place) own(file *os.File) (*Lock, error) {
-	l, unnamed, at := &Lock{file: file}, p.sign(file), markAbsent
+	l, at := &Lock{file: file, place: p, unnamed: p.sign(file)}, markAbsent
 	switch l.mark, at = takeMark(p.Root); {
 	case at == markAgents:
 		err := &TakenError{Root: p.Root, Unshared: p.Dir}
@@ -104,10 +109,19 @@ func (p Place) own(file *os.File) (*Lock, error) {
 	case at == markStrangers:
 		l.Strangers = lockers(filepath.Join(p.Root, markFile))
 	}
-	if unnamed != nil && l.mark == nil { // it would be taken for a stranger
-		return nil, errors.Join(fmt.Errorf("lock the machine: %w", unnamed), l.Release())
+	if l.unnamed != nil && l.mark == nil { // it would be taken for a stranger
+		return nil, errors.Join(fmt.Errorf("lock the machine: %w", l.unnamed), l.Release())
 	}
 	return l, nil
+}
+
+// Sign writes into the file who has the lock, where Take could not: until then nobody can name or end a holder that
+// hangs. Only one goroutine at a time may call it.
+func (l *Lock) Sign() error {
+	if l.unnamed != nil {
+		l.unnamed = l.place.sign(l.file)
+	}
+	return l.unnamed
 }
 
 // sign writes into the file of the lock who has it.

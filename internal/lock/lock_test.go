@@ -141,35 +141,50 @@ func TestLockWithoutItsName(t *testing.T) {
 	}
 }
 
-// TestLockOnAFullDisk: where the name cannot be written, the mark does for the lock, and without both there is none.
+// fullDisk lets no file grow until the function that it returns is called. RLIMIT_FSIZE stands for a full disk.
+func fullDisk(t *testing.T) (end func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	end = func() {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// TestLockOnAFullDisk: where the name cannot be written, the mark does for the lock: the holder is no stranger, and
+// writes its name later. Without both there is no lock.
 func TestLockOnAFullDisk(t *testing.T) {
 	p := placeOf(t)
-	name, err := p.name()
-	if err := errors.Join(err, p.prepare(), os.WriteFile(name, nil, 0o600)); err != nil {
+	end := fullDisk(t)
+	lock := held(t, p)
+	var locked *TakenError
+	if _, err := Take(p); !errors.As(err, &locked) || locked.Stranger || locked.PID != 0 {
+		t.Errorf("a second process: %v", err)
+	}
+	if err := lock.Sign(); err == nil {
+		t.Error("the disk takes a name: the scenario proves nothing")
+	}
+	end()
+	if err := lock.Sign(); err != nil {
+		t.Error(err)
+	}
+	if by, err := Holder(p); err != nil || by == nil || by.PID != os.Getpid() || by.Stranger || !by.OurState {
+		t.Errorf("held by %+v, %v; want this process", by, err)
+	}
+	if err := errors.Join(lock.Release(), os.Remove(filepath.Join(p.Root, markFile))); err != nil {
 		t.Fatal(err)
 	}
-	unwritable := func() *os.File {
-		f, err := os.Open(name)
-		if err == nil {
-			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	lock, err := p.own(unwritable())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fullDisk(t)
 	if _, err := Take(p); err == nil {
-		t.Error("a second process has the lock as well")
-	}
-	if err := errors.Join(lock.Release(), os.WriteFile(name, nil, 0o600),
-		os.Remove(filepath.Join(p.Root, markFile))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.own(unwritable()); err == nil {
 		t.Error("a lock without a name and without the mark")
 	}
 }

@@ -55,7 +55,7 @@ func TestLockOfAStrangerOfRoots(t *testing.T) {
 			t.Errorf("in the way are %v", lock.Strangers)
 		}
 		var locked *TakenError
-		if _, err := Take(p); !errors.As(err, &locked) {
+		if _, err := Take(p); !errors.As(err, &locked) || locked.Stranger {
 			t.Errorf("a second agent: %v", err)
 		}
 		if by, err := Holder(p); err != nil || by == nil || by.Stranger {
