@@ -164,15 +164,16 @@ func (m Memory) Part(now time.Duration) Parting { return Parting{now, m.begun, m
 
 // May says whether who looks may end after the last look: there is nothing to put back, or nothing more that the kernel
 // takes, or another agent has taken over, which has a lease of its own, or the agent goes on, for a heartbeat comes
-// when it would have ended.
+// when it would have ended. A holder in another PID namespace is seen as nobody, and known by its heartbeats.
 func (p Parting) May(m Memory, entries bool) bool {
+	beats := m.beat.At-p.asked >= m.grace()
 	switch {
 	case m.holder.Start == 0:
-		return !entries || m.retried != 0
+		return !entries || m.retried != 0 || beats && m.beat.By.Start != p.holder.Start
 	case p.looked && m.holder != p.holder:
 		return true
 	}
-	return m.beat.By.Start == m.holder.Start && m.beat.At-p.asked >= m.grace()
+	return beats && m.beat.By.Start == m.holder.Start
 }
 
 // Tried takes in that an action has left something, as a value that the kernel refused: the next one is put off.

@@ -33,6 +33,14 @@ func beating(from, to time.Duration, by uint64) []seen {
 	return list
 }
 
+// unseen is what is seen of an agent in another PID namespace.
+func unseen(list []seen) []seen {
+	for i := range list {
+		list[i].holder = 0
+	}
+	return list
+}
+
 // TestLate: a look that comes late says so, once.
 func TestLate(t *testing.T) {
 	const s = time.Second
@@ -184,6 +192,10 @@ func TestPart(t *testing.T) {
 			left: true},
 		"another one takes over": {looks: append(looks(20*s, 24*s, seen{beat: 20 * s, by: 1, holder: 1}),
 			looks(25*s, 60*s, seen{beat: 20 * s, by: 1, holder: 2})...), left: true, want: 25 * s},
+		"another one takes over, which cannot be seen": {looks: append(looks(20*s, 20*s, seen{beat: 20 * s, by: 1,
+			holder: 1}), unseen(beating(21*s, 60*s, 2))...), left: true, want: 23 * s},
+		"the agent is killed late": {looks: append(looks(20*s, 22*s, seen{beat: 20 * s, by: 1, holder: 1}),
+			looks(23*s, 60*s, seen{beat: 22*s + s/2, by: 1})...), left: true},
 		"the agent goes on": {looks: beating(20*s, 60*s, 1), left: true, want: 23 * s},
 	} {
 		var m Memory
@@ -220,9 +232,10 @@ func TestPartBeforeTheFirstLook(t *testing.T) {
 		left  bool
 		want  time.Duration
 	}{
-		"the agent hangs":   {looks: looks(20*s, 60*s, seen{beat: 20 * s, by: 1, holder: 1}), left: true},
-		"the agent goes on": {looks: beating(20*s, 60*s, 1), left: true, want: 23 * s},
-		"no agent":          {looks: looks(20*s, 60*s, seen{}), want: 20 * s},
+		"the agent hangs":                 {looks: looks(20*s, 60*s, seen{beat: 20 * s, by: 1, holder: 1}), left: true},
+		"the agent goes on":               {looks: beating(20*s, 60*s, 1), left: true, want: 23 * s},
+		"one goes on that cannot be seen": {looks: unseen(beating(20*s, 60*s, 1)), left: true, want: 23 * s},
+		"no agent":                        {looks: looks(20*s, 60*s, seen{}), want: 20 * s},
 	} {
 		var m Memory
 		parting, ended := m.Part(19*s), time.Duration(0)
