@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -103,6 +102,21 @@ func TestPreferChangesMechanism(t *testing.T) {
 	w.wantFile("/batch/cpu.shares", "1024")
 }
 
+// TestPreferGone: a group above containers leaves the journal when it is gone, with the weight that cpu.idle replaces.
+func TestPreferGone(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch/a")
+	w.run(2 * time.Second)
+	if got, want := w.knobs(), []string{"/batch idle", "/batch weight"}; !slices.Equal(got, want) {
+		t.Fatalf("in the journal: %v, want %v", got, want)
+	}
+	w.kernel.RemoveGroup("/batch")
+	w.place.pods = w.place.pods[:1:1]
+	w.run(5 * time.Second)
+	if left := w.knobs(); len(left) > 0 {
+		t.Errorf("in the journal: %v", left)
+	}
+}
+
 // TestPreferUnread: a file that cannot be read for a while holds our value still, and that is not its owner's.
 func TestPreferUnread(t *testing.T) {
 	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
@@ -131,9 +145,8 @@ func TestPreferForgetsWhatIsGone(t *testing.T) {
 	w.kernel.RemoveGroup("/batch")
 	w.place.pods = w.place.pods[:1:1]
 	w.run(2 * time.Second)
-	s := w.agent.Status()
-	if n := s.Writes.Results[plan.Weight][plan.Gone]; len(s.Colocation.Knobs) != 0 || n != 1 { // its restore
-		t.Errorf("%d writes, %+v", n, s.Colocation.Knobs)
+	if s, left := w.agent.Status(), w.knobs(); len(s.Colocation.Knobs)+len(left) > 0 {
+		t.Errorf("%+v, in the journal %v", s.Colocation.Knobs, left)
 	}
 	w.classed("/batch", workload.ClassBE)
 	w.run(2 * time.Second)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,24 @@ func TestConfineWithinTheOwners(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": "0-1", "/batch/pod/a": "0-1"})
+		}
+	}
+}
+
+// TestConfineGone: what was known of the CPUs of a group goes with it, from the journal too.
+func TestConfineGone(t *testing.T) {
+	w := confined(t, 1)
+	w.kernel.AddGroup("/batch/pod/b")
+	w.run(4 * time.Second)
+	w.wantCPUs("bounded", map[string]string{"/batch/pod/b": "3"})
+	for _, group := range []string{"/batch/pod/b", "/batch/pod/a"} { // one that is listed, and one that is not
+		w.kernel.RemoveGroup(group)
+	}
+	w.place.pods = w.place.pods[:0:0]
+	w.run(4 * time.Second)
+	for _, known := range w.knobs() {
+		if strings.HasPrefix(known, "/batch/pod/") {
+			t.Errorf("in the journal: %s", known)
 		}
 	}
 }

@@ -242,8 +242,11 @@ func (c *Colocation) seeKnob(now time.Time, key plan.Key, intended bool) (there 
 	case errors.Is(err, fs.ErrNotExist), errors.Is(other, fs.ErrNotExist), other == nil && inode != key.Inode: // gone
 		if errors.Is(err, fs.ErrNotExist) && other == nil && inode == key.Inode {
 			c.missing = append(c.missing, key.Path)
+		} else if key.Knob == plan.Idle { // the weight was claimed with it
+			c.Agent.Forget(key.ID, plan.Weight)
 		}
 		c.Ledger.Drop(key.ID, key.Knob)
+		c.Agent.Forget(key.ID, key.Knob)
 		return false
 	}
 	c.Log.Debug("co-location", "cgroup", key.Path, "knob", key.Knob, "error", errors.Join(err, other))
