@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -155,21 +156,65 @@ func TestConfineGone(t *testing.T) {
 	}
 }
 
-// TestConfineBesideReservations: where containers may have exclusive CPUs, the bound is kept by quotas.
-func TestConfineBesideReservations(t *testing.T) {
-	w := confined(t, 1)
-	w.agent.cpus.Rules.Policy = strategy.ReserveCPUSet
-	w.run(4 * time.Second)
-	w.wantCPUs("by quota", map[string]string{"/batch": "0-3"})
-	if b := w.kernel.Bandwidth("/batch"); !b.Limited() {
-		t.Error("no quota either")
+// TestConfineBesideOthers: where containers may have exclusive CPUs, the bound is kept by quotas, and the status says
+// why.
+func TestConfineBesideOthers(t *testing.T) {
+	for why, others := range map[string]func(*world){
+		"containers may have exclusive CPUs": func(w *world) { w.agent.cpus.Rules.Policy = strategy.ReserveCPUSet },
+		"the kubelet shares out CPUs": func(w *world) {
+			w.agent.cpus.Owner = func() string { return "the kubelet shares out CPUs" }
+		},
+	} {
+		w := confined(t, 1)
+		others(w)
+		w.run(4 * time.Second)
+		w.wantCPUs(why, map[string]string{"/batch": "0-3"})
+		if b := w.kernel.Bandwidth("/batch"); !b.Limited() {
+			t.Errorf("%s: no quota either", why)
+		}
+		if got := w.agent.Status().Colocation.Why; !strings.HasSuffix(got, "by quotas, not by CPUs: "+why) {
+			t.Errorf("%s: the status says %q", why, got)
+		}
 	}
+}
+
+// TestConfineLeavesFewer: on v1 another program may write a part of what we wrote. Those CPUs are not offline, so that
+// its value stays.
+func TestConfineLeavesFewer(t *testing.T) {
+	w := confined(t, 1)
+	w.kernel.SetLoad("/web", sim.Load{})
+	w.run(5 * time.Second)
+	w.wantCPUs("bounded", map[string]string{"/batch/pod/a": "2-3"})
+	if err := w.kernel.ForeignWrite("cpuset/batch/pod/a/cpuset.cpus", "3"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(5 * time.Second)
+	w.wantCPUs("written", map[string]string{"/batch/pod/a": "3"})
+	w.wantProblem("/batch/pod/a: cpus: another program set it to 3")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": "0-3", "/batch/pod/a": "3"})
+}
+
+// unplugged is a machine whose root lacks a CPU: package sim takes none offline.
+type unplugged struct{ *sim.Kernel }
+
+func (k unplugged) ReadFile(name string) ([]byte, error) {
+	if name == "cpuset/cpuset.cpus" {
+		return []byte("0-2\n"), nil
+	}
+	return k.Kernel.ReadFile(name)
 }
 
 // TestConfineShedsCPUs: on v1 the kernel takes a CPU that goes offline out of the lists. What is left is ours, and the
 // owner's list comes back.
 func TestConfineShedsCPUs(t *testing.T) {
 	w := confined(t, 1)
+	var err error
+	if w.agent.colocation.Tree, err = cgroup.Detect(unplugged{w.kernel}); err != nil {
+		t.Fatal(err)
+	}
 	w.kernel.SetLoad("/web", sim.Load{})
 	w.run(5 * time.Second)
 	for _, group := range []string{"/batch/pod/a", "/batch/pod", "/batch"} {

@@ -36,12 +36,18 @@ func (a services) Outranked(now time.Time, group string) bool {
 	return a.Pauses.Paused(group, now) || a.resizes.Paused(group, now) || a.share(group).Unlimited
 }
 
-func (a services) Topology() (on cpu.Topology, free bool, err error) {
+func (a services) Topology() (on cpu.Topology, taken string, err error) {
 	if a.cpus.Topology == nil || a.cpus.Rules.Policy != strategy.ReserveNone || a.cpus.Active() {
-		return on, false, nil
+		return on, "containers may have exclusive CPUs", nil
+	}
+	if a.cpus.Owner != nil {
+		a.Outside(func() { taken = a.cpus.Owner() })
+	}
+	if taken != "" {
+		return on, taken, nil
 	}
 	on, err = a.cpus.Topology()
-	return on, true, err
+	return on, "", err
 }
 
 func (a services) Saw(key plan.Key, held plan.Value, event ledger.Event) {

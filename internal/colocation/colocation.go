@@ -38,8 +38,9 @@ type Agent interface {
 	Bandwidth(plan.Key) *observe.Group
 	// Outranked says whether the quota of a group has a reason of a higher priority than suppression.
 	Outranked(now time.Time, group string) bool
-	// Topology is the CPUs that offline work may be bound to; false: containers may have exclusive CPUs.
-	Topology() (cpu.Topology, bool, error)
+	// Topology is the CPUs that offline work may be bound to. taken says why it may be bound to none: containers may
+	// have exclusive CPUs.
+	Topology() (on cpu.Topology, taken string, err error)
 	// Saw records an event of a quota or burst file.
 	Saw(key plan.Key, held plan.Value, event ledger.Event)
 	// Adopt and Forget keep the journal in step with the ledger.
@@ -273,8 +274,24 @@ func (c *Colocation) sight(now time.Time, key plan.Key) (s ledger.Sight, due boo
 	}
 	s.InFile, err = apply.Read(c.Tree, key.Path, key.Knob)
 	s.Follows = key.Knob == plan.Weight && policy.WeightByKubelet(key.Path)
-	s.Sheds = key.Knob == plan.CPUs && c.Tree.Version() == cgroup.V1
+	s.Sheds = c.sheds(key, s.InFile)
 	return s, true, err
+}
+
+// sheds says whether the CPUs that left a file since its last sight are offline: the kernel has removed them (v1).
+func (c *Colocation) sheds(key plan.Key, inFile plan.Value) bool {
+	if key.Knob != plan.CPUs || c.Tree.Version() != cgroup.V1 {
+		return false
+	}
+	e, _ := c.Ledger.Entry(key)
+	had, _ := e.InFile.Set() // the ledger has it from a set
+	has, _ := inFile.Set()
+	left := had.Minus(has)
+	if len(left) == 0 {
+		return true
+	}
+	online, err := c.Tree.CPUs("/")
+	return err == nil && len(left.And(online)) == 0
 }
 
 // inode is the inode of the group that has the knob now.

@@ -17,8 +17,9 @@ import (
 // confinable finds the groups by which offline work is bound to CPUs, and the machine's CPUs; none where a group cannot
 // be bound, or where containers may have exclusive CPUs.
 func (c *Colocation) confinable(levels []policy.Level) ([]suppress.Confined, cpu.Topology, error) {
-	on, free, err := c.Agent.Topology()
-	if !free || !c.Tree.HasCPUSets() {
+	on, taken, err := c.Agent.Topology()
+	c.suppressor.taken = taken
+	if taken != "" || !c.Tree.HasCPUSets() {
 		return nil, cpu.Topology{}, nil
 	}
 	if err != nil {

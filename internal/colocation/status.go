@@ -59,6 +59,9 @@ func (c *Colocation) Status(now time.Time, requested strategy.Colocation) *repor
 	}
 	r := &report.Colocation{Asked: requested.Mechanism, Mechanism: c.mechanism, Why: c.why, Exposed: c.exposed,
 		Missing: c.missing}
+	if taken := c.suppressor.taken; taken != "" {
+		r.Why += "; offline work is bounded by quotas, not by CPUs: " + taken
+	}
 	r.Scheduler = c.Scheduler.Status()
 	if room, bounded := c.suppressor.state.Room(); bounded {
 		r.Room = &room

@@ -21,6 +21,7 @@ type suppressor struct {
 	busy    time.Duration
 	used    map[workload.ID]time.Duration
 	intents []plan.Intent
+	taken   string // why offline work may be bound to no CPUs although the configuration asks for it
 }
 
 // suppresses says whether a group is an offline one whose use is bounded, or is in one. It is kept at its owner's limit
@@ -97,6 +98,7 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 				Used: (usage - before).Seconds() / elapsed.Seconds(), Limit: c.ownersLimit(l.ID, b)})
 		}
 	}
+	s.taken = ""
 	if ask.Policy == strategy.SuppressCPUSet {
 		var err error
 		if load.Confined, load.Topology, err = c.confinable(levels); err != nil {

@@ -15,7 +15,7 @@ import (
 type Colocation struct {
 	Asked      strategy.Mechanism `json:"asked"`      // the mechanism that the configuration asks for
 	Mechanism  strategy.Mechanism `json:"mechanism"`  // the mechanism that is used
-	Why        string             `json:"why"`        // why this one
+	Why        string             `json:"why"`        // why this one, and what was asked for but cannot be had
 	Mechanisms []Mechanism        `json:"mechanisms"` // those that there are, and whether this machine has them
 	// the files that the mechanism sets, one of a group each; with `slice` and `cookie` the tasks of a group, with
 	// Group Identity also the machine's switch, `gate` of `/`
