@@ -173,6 +173,7 @@ type Agent struct {
 	ended          bool                 // Run has ended, and everything is restored
 	pending        map[plan.Key]bool    // restores that the kernel has refused, to be retried
 	blind          bool                 // it was logged that not all quota files can be watched
+	wasHeld        bool                 // nothing could be written in the last turn
 }
 
 // New makes an agent; Run starts it.
@@ -198,7 +199,7 @@ func New(o Options) *Agent {
 		WhyPaused: a.whyPaused, Failed: a.record.Unreadable, Yield: a.mu.Yield,
 		Extra: func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }})
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
-		Agent: services{a, &a.mu}})
+		Agent: services{a, &a.mu}, Dry: o.DryRun})
 	a.share = a.cpus.Share
 	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log,
 		Reader: a.reader, Ledger: a.ledger, Scheduler: a.scheduler, Machine: o.Machine, Agent: services{a, &a.mu}})

@@ -116,6 +116,32 @@ func TestReserveDryRun(t *testing.T) {
 	}
 }
 
+// TestReserveResumed: a container that a hold has freed counts as having no CPUs. After the hold it is bound in the
+// first turn, and its quota is lifted only then.
+func TestReserveResumed(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+		w.kernel.AddGroup("/b")
+		w.run(time.Second)
+		if _, err := w.agent.Hold(t.Context(), true, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		w.run(3 * time.Second)
+		if r := w.agent.Status().Reserve; r == nil || len(r.Exclusive) > 0 {
+			t.Errorf("held: status %+v", r)
+		}
+		if err := w.agent.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"/a=0 100ms", "/a=0 max"} {
+			w.kernel.Advance(w.agent.Tick(w.kernel.Now()).Next.Sub(w.kernel.Now()))
+			if got := w.files("/a"); got != want {
+				t.Errorf("resumed: %s, want %s", got, want)
+			}
+		}
+	})
+}
+
 // TestReserveOrder: a quota is lifted only once the group is bound, and the group is bound until the quota is back.
 func TestReserveOrder(t *testing.T) {
 	bothVersions(t, func(t *testing.T, w *world, version int) {

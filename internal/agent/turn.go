@@ -99,6 +99,10 @@ type decided struct {
 
 // decide runs all deciders.
 func (a *Agent) decide(now time.Time, in policy.Input) decided {
+	if a.wasHeld && !in.Held {
+		a.cpus.Again() // containers may have lost their CPUs
+	}
+	a.wasHeld = in.Held
 	return decided{
 		bandwidth:  a.state.Decide(in),
 		colocation: a.colocation.Decide(now, a.snapshot, a.Strategy.Colocation, !a.DryRun && !a.held()),

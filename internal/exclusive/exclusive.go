@@ -77,6 +77,7 @@ type CPUs struct {
 	Log    *slog.Logger
 	Ledger *ledger.Ledger
 	Agent  Agent
+	Dry    bool // nothing is written: what is decided counts as written
 
 	state     *reserve.State
 	at        time.Time // of the last reading; zero: read in the next turn
@@ -201,12 +202,11 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 	if c.waits {
 		c.at = time.Time{}
 	}
-	refused := map[string]bool{}
 	for _, x := range results {
 		log := c.Log.Debug
 		switch {
 		case x.Outcome == plan.Refused && x.Change.Knob == plan.CPUs: // allocate these CPUs to others
-			refused[x.Change.Cgroup.Path], c.at, log = true, time.Time{}, c.Log.Warn
+			c.at, log = time.Time{}, c.Log.Warn
 		case x.Outcome == plan.Refused: // the container has its CPUs in any case
 			log = c.Log.Warn
 		case x.Outcome != plan.Applied:
@@ -216,10 +216,10 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 		log("CPUs", "cgroup", x.Change.Cgroup.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
 			"outcome", x.Outcome, "error", x.Err, "why", x.Change.Why)
 	}
-	before := c.shares
+	before, bound := c.shares, c.bound()
 	c.shares = map[string]reserve.Share{}
 	for _, sh := range c.last.Shares {
-		if refused[sh.Path] {
+		if !c.Dry && bound[sh.Path] != plan.Set(sh.CPUs) { // the write was held or refused: it keeps its quota
 			continue
 		}
 		c.shares[sh.Path] = sh

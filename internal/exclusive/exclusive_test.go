@@ -47,10 +47,11 @@ func TestReserveIsRefused(t *testing.T) {
 
 // TestReservePartitionIsRefused: a group whose partition is refused has its CPUs all the same, and no quota.
 func TestReservePartitionIsRefused(t *testing.T) {
-	for knob, has := range map[plan.Knob]bool{plan.CPUs: false, plan.Exclusive: true, plan.Partition: true} {
-		c := newCPUs()
+	for knob, held := range map[plan.Knob]plan.Value{plan.CPUs: "0-3", plan.Exclusive: "1", plan.Partition: "1"} {
+		c, has := newCPUs(), held == "1"
 		id := workload.ID{Path: "/a", Inode: 1}
-		c.last.Shares = []reserve.Share{{ID: id, Unlimited: true}}
+		c.Ledger.Adopt(plan.Key{ID: workload.ID{Path: "/a", Inode: 2}, Knob: plan.CPUs}, "0-3", held) // as on v1
+		c.last.Shares = []reserve.Share{{ID: id, CPUs: cpu.Set{1}, Unlimited: true}}
 		c.Done(time.Unix(1000, 0), ledger.Want{Of: c.Of},
 			[]plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
 		if got := c.shares["/a"].Unlimited; got != has {

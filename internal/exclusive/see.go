@@ -105,6 +105,16 @@ func (c *CPUs) forgetCPUs(key plan.Key) {
 	c.Agent.Forget(key.ID, key.Knob)
 }
 
+// bound is the CPUs that each group's file holds, by path: on v1 a container has another inode in that hierarchy.
+func (c *CPUs) bound() map[string]plan.Value {
+	cpus := map[string]plan.Value{}
+	for _, key := range c.Ledger.Known(func(k plan.Key) bool { return k.Knob == plan.CPUs }) {
+		e, _ := c.Ledger.Entry(key)
+		cpus[key.Path] = e.InFile
+	}
+	return cpus
+}
+
 // seeCPUFile shows the ledger a file that only some groups have, and forgets a file that is gone. A partition of ours
 // that the kernel calls invalid counts as refused.
 func (c *CPUs) seeCPUFile(now time.Time, key plan.Key) {
