@@ -132,9 +132,10 @@ func (g *watcher) putBack() (results []plan.Result, left int, err error) {
 	}
 	defer j.Close()
 	debug.FreeOSMemory()
-	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
+	host := sysfs.NewHost("/")
+	possible, _ := host.Possible() // where it cannot be read, those that are online have to do
 	w := apply.New(g.tree, j, time.Now)
-	w.Tasks, w.Root, w.Possible = &task.Kernel{}, "/", possible
+	w.Tasks, w.Root, w.Possible, w.Online = &task.Kernel{}, "/", possible, host.Online
 	results = w.Restore(nil, false)
 	return results, len(j.Entries()), nil
 }

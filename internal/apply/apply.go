@@ -41,10 +41,11 @@ import (
 
 // Writer is the only writer of control-group files. Its methods may be called from several goroutines.
 type Writer struct {
-	Tasks    Tasks               // nil: no knob of tasks is set
-	Possible cpu.Set             // the CPUs that may ever be online; empty: not known
-	Root     string              // of the cpuset hierarchy, whose tasks a shield may hold; "": there is no shield
-	Sleep    func(time.Duration) // a simulated machine need not wait
+	Tasks    Tasks                   // nil: no knob of tasks is set
+	Possible cpu.Set                 // the CPUs that may ever be online; empty: not known
+	Online   func() (cpu.Set, error) // the CPUs that are online; nil: not known, as in tests
+	Root     string                  // of the cpuset hierarchy, whose tasks a shield may hold; "": there is no shield
+	Sleep    func(time.Duration)     // a simulated machine need not wait
 
 	tree    *cgroup.Tree
 	journal *journal.Journal

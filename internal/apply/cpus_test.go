@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
 )
@@ -94,6 +95,34 @@ func TestCPUsNoneAgain(t *testing.T) {
 		}
 		n.wantIdempotent()
 	}
+}
+
+// walled is a machine whose root lacks CPUs that are in partitions, which package sim has not.
+type walled struct{ *sim.Kernel }
+
+func (f walled) ReadFile(name string) ([]byte, error) {
+	if name == "cpuset.cpus.effective" {
+		return []byte("0-1\n"), nil
+	}
+	return f.Kernel.ReadFile(name)
+}
+
+// TestCPUsNoneAgainBesidePartitions: the CPUs of another program's partition are not among all CPUs. Ours are, and
+// those that come online later.
+func TestCPUsNoneAgainBesidePartitions(t *testing.T) {
+	machine := v2
+	machine.CPUSets, machine.CPUs, machine.PossibleCPUs = true, 4, 8
+	n := newNode(t, machine)
+	tree, err := cgroup.Detect(walled{n.k})
+	n.must(err)
+	n.tree, n.w = tree, New(tree, n.j, n.k.Now)
+	n.w.Possible = cpu.Set{0, 1, 2, 3, 4, 5, 6, 7}
+	n.w.Online = func() (cpu.Set, error) { return n.w.Possible[:4], nil }
+	n.must(n.w.Adopt(n.id("/pod/b"), plan.Exclusive, "2", ""))
+	n.k.SetLoad("/pod/a", sim.Spin(1))
+	n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
+	ofCPUs := func(e journal.Entry) bool { return e.Knob == plan.CPUs }
+	n.wantOutcomes(n.w.Restore(ofCPUs, false), "/pod cpus clamped 0-2,4-7")
 }
 
 // TestCPUsLost: a group whose parent has lost a CPU gets back what the parent has (v1), by a plan and by a restore.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
@@ -167,9 +168,10 @@ func (w *Writer) whyCPUs(err error) string {
 
 // free restores the CPUs of a group that was not bound to any. Most kernels refuse an empty list while there are tasks
 // in the group (v2; kernel/cgroup/cpuset.c, validate_change). A list of all possible CPUs is equivalent: the kernel
-// accepts offline CPUs (v2, update_cpumask), and cuts the list to the CPUs of the parent.
+// accepts offline CPUs (v2, update_cpumask), and cuts the list to the CPUs of the parent. The CPUs in partitions of
+// other programs are left out: in the list of a sibling they make the partition invalid.
 func (w *Writer) free(c plan.Change, refused error) plan.Result {
-	all, err := w.Possible, error(nil)
+	all, err := w.Possible.Minus(w.partitioned()), error(nil)
 	if len(all) == 0 {
 		all, err = w.tree.EffectiveCPUs("/")
 	}
@@ -185,4 +187,26 @@ func (w *Writer) free(c plan.Change, refused error) plan.Result {
 	}
 	why := fmt.Errorf("the kernel takes no empty list while tasks are in the group; it has all CPUs: %s", held)
 	return w.ended(c, plan.Clamped, held, why)
+}
+
+// partitioned is the set of CPUs in partitions of other programs: the root lacks them although they are online (v2).
+func (w *Writer) partitioned() cpu.Set {
+	if w.Online == nil {
+		return nil
+	}
+	online, err := w.Online()
+	effective, err2 := w.tree.EffectiveCPUs("/")
+	if err != nil || err2 != nil {
+		return nil
+	}
+	others := online.Minus(effective)
+	if len(others) == 0 {
+		return nil
+	}
+	for _, e := range w.journal.Entries() {
+		if ours, err := e.Last.Set(); e.Knob == plan.Exclusive && err == nil {
+			others = others.Minus(ours)
+		}
+	}
+	return others
 }

@@ -73,15 +73,18 @@ func TestReserveRefusalsSaid(t *testing.T) {
 	}
 }
 
-// partitioned adds the partition of /a, which package sim has not.
+// partitioned adds the partition of /a, which package sim has not. The root lacks its CPU.
 type partitioned struct {
 	*sim.Kernel
 	text string
 }
 
 func (f partitioned) ReadFile(name string) ([]byte, error) {
-	if name == "a/cpuset.cpus.partition" {
+	switch name {
+	case "a/cpuset.cpus.partition":
 		return []byte(f.text + "\n"), nil
+	case "cpuset.cpus.effective":
+		return []byte("0-2\n"), nil
 	}
 	return f.Kernel.ReadFile(name)
 }
@@ -112,5 +115,19 @@ func TestReserveInvalidPartition(t *testing.T) {
 		if len(back) != 1 || back[0].To != plan.Member {
 			t.Errorf("%s: not asked for any more: %v", text, back)
 		}
+	}
+}
+
+// TestReservePartitionsOfOthers: CPUs that the root lacks are in partitions.
+func TestReservePartitionsOfOthers(t *testing.T) {
+	tree, err := cgroup.Detect(partitioned{sim.New(sim.Config{CPUs: 4, Version: 2, CPUSets: true}), "root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, in := newCPUs(), reserve.Input{Inherits: true}
+	c.Tree, c.Isolated = tree, cpu.Set{0}
+	c.Topology = func() (cpu.Topology, error) { return cpu.Flat(cpu.Set{0, 1, 2, 3}), nil }
+	if _, err := c.readMachine(&in); err != nil || in.Partitioned.String() != "3" || in.Isolated.String() != "0,3" {
+		t.Errorf("in partitions %s, isolated %s (%v)", in.Partitioned, in.Isolated, err)
 	}
 }

@@ -177,15 +177,16 @@ func (c *CPUs) readMachine(in *reserve.Input) (sets []cgroup.CPUSet, err error) 
 	if in.Topology, err = c.Topology(); err != nil {
 		return nil, err
 	}
-	in.Isolated = c.isolated(*in)
+	in.Partitioned = c.partitioned(*in)
+	in.Isolated = c.Isolated.Union(in.Partitioned)
 	return c.Tree.CPUSets("/")
 }
 
-// isolated is the set of CPUs without load balancing. The CPUs of valid partitions are missing in the root (v2,
-// kernel/cgroup/cpuset.c, cpuset.cpus.effective).
-func (c *CPUs) isolated(in reserve.Input) cpu.Set {
+// partitioned is the set of CPUs in valid partitions: the root lacks them (v2, kernel/cgroup/cpuset.c,
+// cpuset.cpus.effective).
+func (c *CPUs) partitioned(in reserve.Input) cpu.Set {
 	if effective, err := c.Tree.EffectiveCPUs("/"); err == nil && in.Inherits && len(effective) > 0 {
-		return c.Isolated.Union(in.Topology.Set().Minus(effective))
+		return in.Topology.Set().Minus(effective)
 	}
-	return c.Isolated
+	return nil
 }

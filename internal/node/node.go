@@ -116,9 +116,10 @@ func (n *Node) OpenJournal() error {
 	if n.Journal, err = journal.Open(n.StateDir, boot, time.Now); err != nil {
 		return hint.With(err, stateHint(err, n.StateDir))
 	}
-	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
+	host := sysfs.NewHost("/")
+	possible, _ := host.Possible() // where it cannot be read, those that are online have to do
 	n.Writer = apply.New(n.Tree, n.Journal, time.Now)
-	n.Writer.Tasks, n.Writer.Root, n.Writer.Possible = &task.Kernel{}, "/", possible
+	n.Writer.Tasks, n.Writer.Root, n.Writer.Possible, n.Writer.Online = &task.Kernel{}, "/", possible, host.Online
 	return nil
 }
 

@@ -21,6 +21,7 @@ type turn struct {
 	shares map[string]Share
 	stays  float64 // requests of containers that the node's rule covers, and that cannot have exclusive CPUs
 	spare  cpu.Set // kept for the other groups in branches that are bound as a whole
+	others cpu.Set // in partitions of other programs
 }
 
 // node is one group during a turn.
@@ -62,6 +63,7 @@ func (s *State) survey(in Input, out *Output) *turn {
 		}
 		t.nodes, t.at[g.Path] = append(t.nodes, n), n
 	}
+	t.others = in.Partitioned.Minus(t.exclusive())
 	t.spareIn(bound)
 	return t
 }
@@ -93,7 +95,7 @@ func (t *turn) spareIn(bound []cpu.Set) {
 		if len(branch.And(t.spare)) > 0 {
 			continue
 		}
-		left := branch
+		left := branch.Minus(t.others)
 		for _, own := range t.s.sets {
 			left = left.Minus(own)
 		}
@@ -255,16 +257,17 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	case container != nil:
 		return t.shares[container.Path].CPUs.And(n.home), "in a container with exclusive CPUs"
 	case n.ancestor:
-		return n.narrow(shared.Union(t.below(n.Path))), "the share pool and the CPUs of containers in it"
+		return t.narrow(n, shared.Union(t.below(n.Path))), "the share pool and the CPUs of containers in it"
 	case in.Inherits && n.parent != nil && !n.parent.ancestor:
 		return n.home, ""
 	}
-	return n.narrow(shared), "confined to the share pool"
+	return t.narrow(n, shared), "confined to the share pool"
 }
 
-// narrow cuts the group's CPUs to a set; where that set contains all of them, it returns home.
-func (n *node) narrow(to cpu.Set) cpu.Set {
-	if n.effective.Within(to) {
+// narrow cuts the group's CPUs to a set; where that set contains all of them that are not in another's partition, it
+// returns home.
+func (t *turn) narrow(n *node, to cpu.Set) cpu.Set {
+	if n.effective.Within(to.Union(t.others)) {
 		return n.home
 	}
 	return to.And(n.effective)

@@ -75,7 +75,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFenceApart: the root has not the CPUs of a partition, and ours are not taken for another's.
+// TestFenceApart: the root has not the CPUs of a partition, and ours are not taken for another's, whose CPUs are
+// written to no group.
 func TestFenceApart(t *testing.T) {
 	w := fenced(t)
 	w.ask("/k/p/a", 2, 2, false)
@@ -88,6 +89,22 @@ func TestFenceApart(t *testing.T) {
 	if len(out.Shares) != 1 || out.Shares[0].Own.String() != "0-1" || len(out.Refused) != 1 ||
 		!strings.Contains(out.Refused[0].Why, "2 are isolated or in another's partition (6-7)") {
 		t.Errorf("%+v, refused %v", out.Shares, out.Refused)
+	}
+	for group, want := range map[string]string{"/k": "", "/k/b": "2-5", "/s": "2-5"} {
+		if got := w.sets[group].String(); got != want {
+			t.Errorf("%s is bound to %q, want %q", group, got, want)
+		}
+	}
+}
+
+// TestFenceApartInABranch: the CPU that a bound branch keeps for its other groups is none of another's partition.
+func TestFenceApartInABranch(t *testing.T) {
+	w := fenced(t)
+	w.make("/q", "/q/a", "/q/b")
+	w.sets["/q"], w.apart = cpu.Set{6, 7}, cpu.Set{6}
+	w.ask("/q/a", 1, 1, false)
+	if out := w.turn(); len(out.Shares) > 0 || len(out.Refused) != 1 {
+		t.Errorf("%+v, refused %v, /q/b is bound to %q", out.Shares, out.Refused, w.sets["/q/b"])
 	}
 }
 

@@ -56,12 +56,15 @@ type Input struct {
 	Inherits   bool   // an empty set inherits (v2)
 	Partitions bool   // the kernel allows partitions below groups that are none (v2, 6.7+)
 	Topology   cpu.Topology
-	Isolated   cpu.Set       // CPUs without load balancing: isolated ones, and those in partitions, ours included
-	Groups     []Group       // all but the root, parents before children
-	Ancestors  []workload.ID // groups above containers, up to the root: they must enable the cpuset controller (v2)
-	Containers []Container   // in the order of their arrival
-	Requested  float64       // requests of all other containers
-	Shield     string        // the group made for the tasks of the root; "": none
+	Isolated   cpu.Set // CPUs without load balancing: isolated ones, and those in partitions, ours included
+	// Partitioned is the CPUs in partitions, ours included (v2): a CPU of another's partition that is written to a
+	// sibling makes that partition invalid.
+	Partitioned cpu.Set
+	Groups      []Group       // all but the root, parents before children
+	Ancestors   []workload.ID // groups above containers, up to the root: they must enable the cpuset controller (v2)
+	Containers  []Container   // in the order of their arrival
+	Requested   float64       // requests of all other containers
+	Shield      string        // the group made for the tasks of the root; "": none
 }
 
 // Share is the CPUs that a container got.
@@ -106,6 +109,7 @@ func (s *State) Decide(in Input) Output {
 	wants := t.wants(in, &out)
 	got := Allocate(t.machine(in), wants)
 	out.Refused = append(out.Refused, got.Refused...)
+	got.Shared = got.Shared.Minus(t.others)
 	out.Shared = got.Shared
 	for _, c := range in.Containers {
 		if own := got.Sets[c.Path]; len(own) > 0 {

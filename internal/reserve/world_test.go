@@ -98,7 +98,7 @@ func (w *world) turn() Output {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
 	in := Input{Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Isolated: w.apart,
-		Owner: w.owner, Partitions: w.fences != nil, Shield: w.shield}
+		Partitioned: w.apart, Owner: w.owner, Partitions: w.fences != nil, Shield: w.shield}
 	w.events = map[string]ledger.Event{}
 	paths := slices.Sorted(maps.Keys(w.sets))
 	for _, g := range paths {
