@@ -169,6 +169,8 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 	for _, c := range p.Containers {
 		if g := r.group(now, c, LevelContainer, &p); g != nil {
 			g.Around = r.scope(now, &c, &p)
+			g.readies(now, g.Around)
+			g.readies(now, pod.Group)
 			pod.Containers = append(pod.Containers, g)
 		}
 		if outermost == "" {
@@ -274,6 +276,16 @@ func (r *Reader) read(now time.Time, g *Group, pod *workload.Pod) error {
 	g.Looked, g.Reading = true, sample.Reading{At: at, Counters: counters}
 	r.Looks++
 	return nil
+}
+
+// readies tells a group around the container that it has processes: its own files are read a minute later.
+func (g *Group) readies(now time.Time, around *Group) {
+	if around == nil || around.Ready || !g.Ready {
+		return
+	}
+	if around.Ready = true; around.born.IsZero() {
+		around.born = now
+	}
 }
 
 // ready says whether a container had processes when its files were last read.

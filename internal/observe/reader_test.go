@@ -89,8 +89,9 @@ func TestReadyPod(t *testing.T) {
 		t.Fatalf("without a process: pod %v, container %v", p, c)
 	}
 	k.SetTasks("/pod/c", 1)
-	if p, c := ready(); !p || !c {
-		t.Fatalf("with a process: pod %v, container %v", p, c)
+	r.groups[c.ID].Stale(k.Now()) // its throttle was reported, and the pod's files are not due
+	if p, _ := r.ReadPod(k.Now(), pod); !p.Group.Ready || !p.Containers[0].Ready {
+		t.Fatalf("with a process: pod %v, container %v", p.Group.Ready, p.Containers[0].Ready)
 	}
 	before := k.read["pod"]
 	if p, c := ready(); !p || !c || k.read["pod"] != before {
