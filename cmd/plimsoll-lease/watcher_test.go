@@ -16,10 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/fulldisk"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/lease"
 	"plimsoll/internal/lock"
@@ -281,33 +280,19 @@ func isPutOff(t *testing.T, m lease.Memory) {
 	}
 }
 
-// fullDisk lets no file grow beyond a size until the test ends. RLIMIT_FSIZE stands for a full disk.
-func fullDisk(t *testing.T, size int64) {
-	t.Helper()
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(size), Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // TestRestoreOnAFullDisk: limits are put back also where the journal cannot note it. Its entries stay, and are tried
 // again after a while.
 func TestRestoreOnAFullDisk(t *testing.T) {
+	if fulldisk.Elsewhere(t) {
+		return
+	}
 	n := raisedPods(t, 1)
 	g, log := n.silent()
 	info, err := os.Stat(filepath.Join(n.state, "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fullDisk(t, info.Size())
+	fulldisk.Fill(t, info.Size())
 	g.restore()
 	n.isBack(0)
 	if !g.entries() {
@@ -321,6 +306,9 @@ func TestRestoreOnAFullDisk(t *testing.T) {
 
 // TestRestoreOfADamagedJournalOnAFullDisk: where nothing can be restored, no limit is said to be back.
 func TestRestoreOfADamagedJournalOnAFullDisk(t *testing.T) {
+	if fulldisk.Elsewhere(t) {
+		return
+	}
 	n := raisedPods(t, 1)
 	name := filepath.Join(n.state, "journal")
 	text, err := os.ReadFile(name)
@@ -332,7 +320,7 @@ func TestRestoreOfADamagedJournalOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, log := n.silent()
-	fullDisk(t, 500) // enough for the name in the lock's file, and not for a copy of the journal
+	fulldisk.Fill(t, 500) // enough for the name in the lock's file, and not for a copy of the journal
 	g.restore()
 	if said := log.String(); !strings.Contains(said, "damaged journal aside") || strings.Contains(said, "put back") {
 		t.Errorf("it says %q", said)

@@ -1,35 +1,29 @@
 package main
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"plimsoll/internal/fulldisk"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/node"
 )
 
-// TestHeartSigns: an agent that took the lock on a full disk writes its name with a later heartbeat. RLIMIT_FSIZE
-// stands for the full disk.
+// TestHeartSigns: an agent that took the lock on a full disk writes its name with a later heartbeat.
 func TestHeartSigns(t *testing.T) {
+	if fulldisk.Elsewhere(t) {
+		return
+	}
 	p := lock.Place{Dir: filepath.Join(t.TempDir(), "locks"), Root: t.TempDir(), StateDir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(p.Root, "cgroup.procs"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
+	free := fulldisk.Fill(t, 0)
 	held, err := lock.Take(p)
-	if err := errors.Join(err, unix.Setrlimit(unix.RLIMIT_FSIZE, &before)); err != nil {
+	if free(); err != nil {
 		t.Fatal(err)
 	}
 	defer held.Release()

@@ -152,6 +152,7 @@ func rules() map[string]rule {
 		// tests
 		"internal/arch":        {},
 		"internal/cgrouptest":  {free: true},
+		"internal/fulldisk":    {},
 		"internal/golden":      {},
 		"internal/logbook":     {},
 		"internal/scx/scxtest": {},

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/fulldisk"
 )
 
 // held reads a file, and the names of its directory.
@@ -42,24 +44,18 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteThatFails: a write that stops half way leaves the old file, and no temporary one. RLIMIT_FSIZE stands for a
-// full disk: the kernel takes a part of the data, and refuses the rest.
+// TestWriteThatFails: a write that stops half way leaves the old file, and no temporary one.
 func TestWriteThatFails(t *testing.T) {
+	if fulldisk.Elsewhere(t) {
+		return
+	}
 	path := filepath.Join(t.TempDir(), "a.json")
 	if err := Write(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 5, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
+	free := fulldisk.Fill(t, 5)
 	err := Write(path, []byte("the new one"), 0o600)
-	if again := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); again != nil {
-		t.Fatal(again)
-	}
+	free()
 	if !errors.Is(err, unix.EFBIG) {
 		t.Errorf("a write beyond the limit: %v", err)
 	}

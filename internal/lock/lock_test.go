@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/fulldisk"
 )
 
 func TestMain(m *testing.M) {
@@ -141,30 +142,14 @@ func TestLockWithoutItsName(t *testing.T) {
 	}
 }
 
-// fullDisk lets no file grow until the function that it returns is called. RLIMIT_FSIZE stands for a full disk.
-func fullDisk(t *testing.T) (end func()) {
-	t.Helper()
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
-	end = func() {
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(end)
-	return end
-}
-
 // TestLockOnAFullDisk: where the name cannot be written, the mark does for the lock: the holder is no stranger, and
 // writes its name later. Without both there is no lock.
 func TestLockOnAFullDisk(t *testing.T) {
+	if fulldisk.Elsewhere(t) {
+		return
+	}
 	p := placeOf(t)
-	end := fullDisk(t)
+	free := fulldisk.Fill(t, 0)
 	lock := held(t, p)
 	var locked *TakenError
 	if _, err := Take(p); !errors.As(err, &locked) || locked.Stranger || locked.PID != 0 {
@@ -173,7 +158,7 @@ func TestLockOnAFullDisk(t *testing.T) {
 	if err := lock.Sign(); err == nil {
 		t.Error("the disk takes a name: the scenario proves nothing")
 	}
-	end()
+	free()
 	if err := lock.Sign(); err != nil {
 		t.Error(err)
 	}
@@ -183,7 +168,7 @@ func TestLockOnAFullDisk(t *testing.T) {
 	if err := errors.Join(lock.Release(), os.Remove(filepath.Join(p.Root, markFile))); err != nil {
 		t.Fatal(err)
 	}
-	fullDisk(t)
+	fulldisk.Fill(t, 0)
 	if _, err := Take(p); err == nil {
 		t.Error("a lock without a name and without the mark")
 	}
