@@ -110,7 +110,7 @@ func (a *Agent) throttled(now time.Time, g *group, t bandwidth.Throttle) {
 	if !t.Ahead {
 		g.Throttled(t.At)
 	}
-	if g.Disk != t.Bandwidth {
+	if g.Disk != t.Bandwidth || !g.Ready { // who is throttled has processes
 		g.DiskAt = time.Time{}
 	}
 }

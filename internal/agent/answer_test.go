@@ -39,6 +39,19 @@ func TestQuietGroupsAreSeldomRead(t *testing.T) {
 	}
 }
 
+// TestFirstThrottle: a container whose processes came after its first reading is refilled from its first throttle on.
+func TestFirstThrottle(t *testing.T) {
+	w, _ := subscribed(t, true)
+	w.alone(w.container("/a", 50*ms, sim.Load{}))
+	w.run(5 * time.Second)
+	w.kernel.SetTasks("/a", 1)
+	w.kernel.SetLoad("/a", sim.Script(1, sim.Job{Cost: 90 * ms}))
+	w.run(time.Second)
+	if c := w.status("/a"); c.Totals.Refills != 1 || w.kernel.ThrottledWall("/a") > 5*ms {
+		t.Errorf("%d refills, throttled for %v", c.Totals.Refills, w.kernel.ThrottledWall("/a"))
+	}
+}
+
 // TestOfflineWorkIsRead: what does not count against the share pool has to be known (policy/guard.go), and whether the
 // kernel keeps it behind, too.
 func TestOfflineWorkIsRead(t *testing.T) {
