@@ -49,7 +49,7 @@ are in the time zone of this program. Without them it is the last hour. docs/REC
 				return err
 			}
 			bar := progress.Start(bars(cmd), "reading", 0)
-			h, err := readHistory(g.recordDir(f.dir), from, to, strings.Join(args, ""))
+			h, err := readHistory(g.recordDir(f.dir), from, to, now, strings.Join(args, ""))
 			bar.Stop()
 			if err != nil {
 				return err
@@ -165,12 +165,12 @@ func local(said, text, layout string, zone *time.Location) (time.Time, error) {
 }
 
 // readHistory reads what the record has of the containers that are meant; "" for all.
-func readHistory(dir string, from, to time.Time, who string) (report.History, error) {
+func readHistory(dir string, from, to, now time.Time, who string) (report.History, error) {
 	r, err := disk.Select(dir, from, to, func(*flight.Minute) bool { return true })
 	if err != nil {
 		return report.History{}, noRecord(err)
 	}
-	h := historyOf(r, from, to, who)
+	h := historyOf(r, from, to, now, who)
 	h.Dir = dir
 	if who != "" && len(h.Containers) == 0 && len(r.Rows) > 0 {
 		return h, withHint(fmt.Errorf("the record of this time has no container %q", who),
@@ -193,10 +193,10 @@ func noRecord(err error) error {
 }
 
 // historyOf makes figures of rows.
-func historyOf(r disk.Range, from, to time.Time, who string) report.History {
+func historyOf(r disk.Range, from, to, now time.Time, who string) report.History {
 	h := report.History{Schema: report.HistorySchema, From: from, To: to, Files: r.Files, Lost: r.Lost,
 		Containers: []report.HistoryContainer{},
-		Gaps:       gaps(r.Covered, from, to, time.Now()), Warnings: []string{}, Minutely: who != "", Until: from}
+		Gaps:       gaps(r.Covered, from, to, now), Warnings: []string{}, Minutely: who != "", Until: from}
 	if n := len(r.Covered); n > 0 {
 		h.Until = time.UnixMilli(r.Covered[n-1].To)
 	}

@@ -139,7 +139,7 @@ func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
 func TestHistory(t *testing.T) {
 	dir, t0 := t.TempDir(), time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
 	recordedMinutes(t, dir, t0)
-	h, err := readHistory(dir, t0, t0.Add(7*time.Minute), "")
+	h, err := readHistory(dir, t0, t0.Add(7*time.Minute), t0.Add(time.Hour), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,16 +164,16 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for _, who := range []string{"shop/web/nginx", "nginx", "/kube/web"} {
-		h, err := readHistory(dir, t0, t0.Add(7*time.Minute), who)
+		h, err := readHistory(dir, t0, t0.Add(7*time.Minute), t0.Add(time.Hour), who)
 		if err != nil || len(h.Containers) != 1 || len(h.Containers[0].Minutes) != 5 {
 			t.Errorf("%s: %+v, %v", who, h.Containers, err)
 		}
 	}
-	if _, err := readHistory(dir, t0, t0.Add(7*time.Minute), "other"); err == nil ||
+	if _, err := readHistory(dir, t0, t0.Add(7*time.Minute), t0.Add(time.Hour), "other"); err == nil ||
 		!strings.Contains(err.Error(), "no container") {
 		t.Errorf("an unknown container: %v", err)
 	}
-	if _, err := readHistory(filepath.Join(dir, "none"), t0, t0.Add(time.Hour), ""); err == nil ||
+	if _, err := readHistory(filepath.Join(dir, "none"), t0, t0.Add(time.Hour), t0.Add(time.Hour), ""); err == nil ||
 		!errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no record: %v", err)
 	}
@@ -181,7 +181,7 @@ func TestHistory(t *testing.T) {
 	if err != nil || os.Truncate(names[0], 400) != nil {
 		t.Fatal(err)
 	}
-	h, err = readHistory(dir, t0, t0.Add(7*time.Minute), "")
+	h, err = readHistory(dir, t0, t0.Add(7*time.Minute), t0.Add(time.Hour), "")
 	if err != nil || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "damaged record") || len(h.Gaps) != 2 {
 		t.Errorf("%v %v, %v", h.Warnings, h.Gaps, err)
 	}
@@ -197,7 +197,7 @@ func TestHistoryOfAStop(t *testing.T) {
 		r.Rows = append(r.Rows, flight.Minute{Cgroup: "/a", Start: start + n*60_000, PeriodUs: 100_000,
 			UsedUs: 24_750_000, Used: []float32{1}})
 	}
-	h := historyOf(r, t0, t0.Add(2*time.Minute), "a")
+	h := historyOf(r, t0, t0.Add(2*time.Minute), t0.Add(time.Hour), "a")
 	gap := report.Gap{From: t0.Add(80 * time.Second), To: t0.Add(90500 * time.Millisecond)}
 	if diff := cmp.Diff([]report.Gap{gap}, h.Gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)
@@ -233,8 +233,8 @@ func TestGapAtTheEnd(t *testing.T) {
 			t.Errorf("%v after the end, now %v (-want +got):\n%s", c.to, c.now, diff)
 		}
 	}
-	h := historyOf(disk.Range{Covered: covered}, t0, end.Add(2*time.Minute), "")
-	h.Gaps = nil // as if it were now
+	now := end.Add(2 * time.Minute)
+	h := historyOf(disk.Range{Covered: covered}, t0, now, now, "")
 	list := minutely(h, report.HistoryContainer{}, func(f report.HistoryFigures) float64 { return f.Mean })
 	if list[0] != 0 || !math.IsNaN(list[1]) || !math.IsNaN(list[2]) {
 		t.Errorf("%v", list)
@@ -251,7 +251,7 @@ func TestHistoryOfARestart(t *testing.T) {
 		r.Rows = append(r.Rows, flight.Minute{Cgroup: "/a", Start: start, PeriodUs: 100_000, LimitUs: used / 200,
 			Periods: 200, PeakUs: used / 100, UsedUs: used, ThrottledUs: 1_500_000, Used: []float32{1}})
 	}
-	h := historyOf(r, t0, t0.Add(time.Minute), "a")
+	h := historyOf(r, t0, t0.Add(time.Minute), t0.Add(time.Hour), "a")
 	limit := 1.5
 	want := []report.HistoryMinute{{Start: t0, HistoryFigures: report.HistoryFigures{Limit: &limit, Mean: 0.8, Peak: 3,
 		Used: 40 * time.Second, Throttled: 3 * time.Second, Periods: 400}}}

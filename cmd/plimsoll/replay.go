@@ -58,12 +58,13 @@ CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containe
   plimsoll replay --at 03:12 --for 10m --policy auto --burst 200% --threshold 60 --figure incident.svg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := f.setup(cmd, time.Now())
+			now := time.Now()
+			o, err := f.setup(cmd, now)
 			if err != nil {
 				return err
 			}
 			who := strings.Join(args, "")
-			r, result, err := f.replay(cmd, g.recordDir(f.dir), who, o)
+			r, result, err := f.replay(cmd, g.recordDir(f.dir), who, o, now)
 			if err != nil {
 				return err
 			}
@@ -141,8 +142,8 @@ func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, 
 }
 
 // replay reads the record and runs it.
-func (f *replayFlags) replay(cmd *cobra.Command, dir, who string,
-	o replay.Setup) (report.Replay, replay.Result, error) {
+func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup,
+	now time.Time) (report.Replay, replay.Result, error) {
 	fail := func(err error) (report.Replay, replay.Result, error) { return report.Replay{}, replay.Result{}, err }
 	if o.Limit > 0 && who == "" {
 		return fail(withHint(misusef("--limit needs a CONTAINER"), "one limit for all containers is hardly meant"))
@@ -165,7 +166,9 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string,
 	for _, skipped := range r.Skipped {
 		warnings = append(warnings, "a file is left out: "+skipped.Error())
 	}
-	return replayReport(result, r, o, dir, warnings), result, nil
+	rep := replayReport(result, r, o, dir, warnings)
+	rep.Gaps = gaps(r.Covered, o.From, o.To, now)
+	return rep, result, nil
 }
 
 // recordedRange reads what the record has of a time, and of a while after it.
@@ -248,8 +251,7 @@ func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
 		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
 		Containers: []report.Replayed{},
-		Gaps:       gaps(r.Covered, o.From, o.To, time.Now()), Lost: r.Lost,
-		Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
+		Lost:       r.Lost, Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series
 		was := float64(s.LimitAt(o.To)) / float64(s.Period)
