@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,34 @@ func TestNoRoomForCPUs(t *testing.T) {
 	}
 	if got := totals(t, p, g); got.PeriodEnd != 0 {
 		t.Errorf("periods are counted: %+v", got)
+	}
+}
+
+// A walk looks at 64 CPUs. Where more are active, what it finds is a part, and is not told.
+func TestNoUseOnManyCPUs(t *testing.T) {
+	const many = 65
+	p := open(t, Options{Use: true, Rate: 1e6})
+	g := cgrouptest.New(t)
+	g.Prevail()
+	limit(t, g, 10*ms, 50*ms)
+	watch(t, p, g)
+	h := subscribe(t, p, nil)
+	g.Spin(1)
+	known := func(e Event) bool { return e.Facts.Used != NoUse }
+	within(t, 30*time.Second, "use is known", func() bool { return slices.ContainsFunc(h.begins(0), known) })
+	var state kernelGroup
+	id := inode(t, g)
+	if err := p.objects.Groups.Lookup(id, &state); err != nil {
+		t.Fatal(err)
+	}
+	state.Actives += many // the machine has fewer
+	if err := p.objects.Groups.Put(id, state); err != nil {
+		t.Fatal(err)
+	}
+	n := len(h.begins(0))
+	within(t, 30*time.Second, "throttles", func() bool { return len(h.begins(0)) >= n+5 })
+	if late := h.begins(0)[n+1:]; slices.ContainsFunc(late, known) {
+		t.Errorf("the use on some of the CPUs is told: %+v", late)
 	}
 }
 
