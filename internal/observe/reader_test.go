@@ -69,12 +69,14 @@ func (l *lists) ReadFile(name string) ([]byte, error) {
 func TestReadyPod(t *testing.T) {
 	k := &lists{Kernel: sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1}), read: map[string]int{}}
 	k.AddGroup("/pod")
-	k.AddGroup("/pod/c")
+	k.AddGroup("/pod/s")
+	k.AddGroup("/pod/s/c")
 	tree, err := cgroup.Detect(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := workload.Container{ID: workload.ID{Path: "/pod/c", Inode: 2}, Strategy: strategy.Default()}
+	c := workload.Container{ID: workload.ID{Path: "/pod/s/c", Inode: 3}, Strategy: strategy.Default(),
+		Scope: workload.ID{Path: "/pod/s", Inode: 2}}
 	pod := workload.Pod{ID: workload.ID{Path: "/pod", Inode: 1}, Containers: []workload.Container{c}}
 	r := newReader(tree, k.Now)
 	ready := func() (bool, bool) {
@@ -88,16 +90,17 @@ func TestReadyPod(t *testing.T) {
 	if p, c := ready(); p || c {
 		t.Fatalf("without a process: pod %v, container %v", p, c)
 	}
-	k.SetTasks("/pod/c", 1)
+	k.SetTasks("/pod/s/c", 1)
 	r.groups[c.ID].Stale(k.Now()) // its throttle was reported, and the pod's files are not due
-	if p, _ := r.ReadPod(k.Now(), pod); !p.Group.Ready || !p.Containers[0].Ready {
-		t.Fatalf("with a process: pod %v, container %v", p.Group.Ready, p.Containers[0].Ready)
+	p, _ := r.ReadPod(k.Now(), pod)
+	if in := p.Containers[0]; !p.Group.Ready || !in.Around.Ready || !in.Ready {
+		t.Fatalf("with a process: pod %v, scope %v, container %v", p.Group.Ready, in.Around.Ready, in.Ready)
 	}
 	before := k.read["pod"]
 	if p, c := ready(); !p || !c || k.read["pod"] != before {
 		t.Errorf("once more: pod %v, container %v, %d lists of the pod", p, c, k.read["pod"]-before)
 	}
-	k.SetTasks("/pod/c", 0)
+	k.SetTasks("/pod/s/c", 0)
 	if p, c := ready(); !p || c {
 		t.Errorf("the process has ended: pod %v, container %v", p, c)
 	}

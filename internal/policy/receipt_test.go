@@ -4,8 +4,22 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/receipt"
 	"plimsoll/internal/strategy"
 )
+
+// TestNoSpellUnderARaise: of the spell before, which would have to be lowered first.
+func TestNoSpellUnderARaise(t *testing.T) {
+	in := Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 100}}
+	for quota, begins := range map[time.Duration]bool{50 * ms: true, 150 * ms: false} {
+		u := raisedTo("/a", 50*ms, quota)
+		u.m.experiment = receipt.New(0.5, 1, "/a", t0)
+		u.withhold(in)
+		if got := u.m.inSpell(); got != begins {
+			t.Errorf("at a quota of %v a spell begins: %v", quota, got)
+		}
+	}
+}
 
 // TestExperimentBeginsAnew: when what is handed out changes, and not when the node's threshold does.
 func TestExperimentBeginsAnew(t *testing.T) {
