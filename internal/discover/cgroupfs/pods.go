@@ -110,11 +110,11 @@ func workloads(groups []group, node strategy.Colocation) []workload.Pod {
 		var p workload.Pod
 		if g.pod != nil {
 			p = workload.Pod{ID: g.pod.ID, Name: g.podName(), Request: g.pod.effective.Request,
-				Declared: g.pod.facts.declared, Delegated: g.pod.user != nil}
+				Declared: g.pod.facts.declared}
 		}
 		for _, c := range g.containers {
 			p.Containers = append(p.Containers, c.container(node))
-			// a pod's user may own the container's group, in a user namespace
+			// in a user namespace a pod's user may own the container's group, but none above it
 			p.Delegated = p.Delegated || c.user != nil && c.user.path != c.Path
 		}
 		pods = append(pods, p)
