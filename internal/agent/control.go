@@ -25,11 +25,12 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 	}
 	if err != nil {
 		a.retired = a.Clock()
+		a.Log.Warn("the hold is not kept on disk: the next agent will write", "error", err)
 		err = fmt.Errorf("%w; this agent has put back what it could, and writes nothing until `plimsoll resume`, but "+
 			"the next one would", err)
 	}
 	a.Writer.SetHold(true)
-	a.Log.Warn("held: nothing is written until `plimsoll resume`", "reason", reason, "restore", restore, "error", err)
+	a.Log.Warn("held: nothing is written until `plimsoll resume`", "reason", reason, "restore", restore)
 	if !restore {
 		return nil, nil
 	}

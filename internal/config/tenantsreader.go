@@ -102,11 +102,13 @@ func ParseTenants(object, text string, last Tenants) (Tenants, []*Rejected) {
 
 // boundOf is the bound of this name; nil: there is none.
 func boundOf(e *strategy.ExtraCores, name string) *strategy.Bound {
-	for known, b := range map[string]*strategy.Bound{"extraCoresPerPod": &e.PerPod,
-		"extraCoresPerNamespace": &e.PerNamespace, "extraCoresPerNode": &e.PerNode} {
-		if strings.EqualFold(known, name) {
-			return b
-		}
+	switch {
+	case strings.EqualFold(name, "extraCoresPerPod"):
+		return &e.PerPod
+	case strings.EqualFold(name, "extraCoresPerNamespace"):
+		return &e.PerNamespace
+	case strings.EqualFold(name, "extraCoresPerNode"):
+		return &e.PerNode
 	}
 	return nil
 }

@@ -11,8 +11,8 @@
 //
 // # Known limits
 //
-// A right that was taken away lasts for allowedFor. While the API server is away nobody new may read. A reader at an
-// address that is new waits behind all others that are.
+// A right that was taken away lasts for allowedFor, and a stream of events for a minute more. While the API server is
+// away nobody new may read. A reader at an address that is new waits behind all others that are.
 package kubeauth
 
 import (

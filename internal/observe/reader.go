@@ -278,7 +278,7 @@ func (r *Reader) read(now time.Time, g *Group, pod *workload.Pod) error {
 	return nil
 }
 
-// readies tells a group around the container that it has processes: its own files are read a minute later.
+// readies tells a group around the container that it has processes: its own files may be read a minute later.
 func (g *Group) readies(now time.Time, around *Group) {
 	if around == nil || around.Ready || !g.Ready {
 		return

@@ -180,7 +180,7 @@ func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Durat
 // stable says whether there is nothing to do as long as the group uses no CPU, no program writes its files and no
 // refused write is due again.
 func (u *candidate) stable(now time.Time) bool {
-	if u.CPUs > 0 { // what it uses of its own CPUs is not the node's load
+	if u.CPUs > 0 { // the node's load is counted without its exclusive CPUs and its use of them (guard.go)
 		return false
 	}
 	return settled(u.QuotaBlocked, u.quota == u.Disk.Quota) && settled(u.BurstBlocked, u.buffer == u.Disk.Burst) &&

@@ -49,7 +49,7 @@ const (
 	// Groups with a limit run on more CPUs, all together, than the programs have room for (24,576 pairs). Do: nothing,
 	// or have fewer of them.
 	ProblemUnplaced = "the kernel's programs have no room for all CPUs of all groups: the use of some groups is not " +
-		"in the record, and their cap is held by what refills hand out"
+		"in the record, and what refills hand out counts against their cap in its place"
 	// A receipt shows that refills harm the container or its neighbours. Do: as the hint says, or nothing.
 	ProblemWithdrawn = "%s: refills are withdrawn: its receipt says that refilling it %s; hint: %s"
 	// The file of the receipts cannot be written. Do: see the error.
