@@ -30,11 +30,13 @@ type Claim struct {
 // proportion to the weights (weighted max-min fairness). Fifty groups that are throttled in the same millisecond so
 // share what is free, and do not each take it.
 func Split(claims []Claim, free float64) []float64 {
-	order := make([]int, len(claims))
+	var order []int // those that want something: the sandbox of a pod has no limit, and so an infinite weight
 	weight := 0.0
 	for i, c := range claims {
-		order[i] = i
-		weight += c.Weight
+		if c.Want > 0 && c.Weight > 0 {
+			order = append(order, i)
+			weight += c.Weight
+		}
 	}
 	sort.SliceStable(order, func(a, b int) bool { // the most modest for its weight first
 		x, y := claims[order[a]], claims[order[b]]
@@ -43,9 +45,6 @@ func Split(claims []Claim, free float64) []float64 {
 	got := make([]float64, len(claims))
 	for _, i := range order {
 		c := claims[i]
-		if c.Weight <= 0 {
-			continue
-		}
 		got[i] = math.Min(c.Want, free*c.Weight/weight)
 		free -= got[i]
 		weight -= c.Weight

@@ -23,6 +23,7 @@ func TestSplit(t *testing.T) {
 		{"a modest one leaves its rest", []Claim{{Weight: 1, Want: 0.1}, {Weight: 1, Want: 9}, {Weight: 2, Want: 9}},
 			3.1, []float64{0.1, 1, 2}},
 		{"nothing free", []Claim{{Weight: 1, Want: 1}}, 0, []float64{0}},
+		{"who wants nothing has no weight", []Claim{{Weight: math.Inf(1)}, {Weight: 1, Want: 9}}, 1, []float64{0, 1}},
 		{"no weight, nothing", []Claim{{Weight: 0, Want: 1}, {Weight: 1, Want: 1}}, 1, []float64{0, 1}},
 	} {
 		if diff := cmp.Diff(c.want, Split(c.claims, c.free), near); diff != "" {

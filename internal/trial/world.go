@@ -125,7 +125,7 @@ func (w *World) limitPod(pod workload.Pod) error {
 	}
 	sum, period := time.Duration(0), cpu.DefaultPeriod
 	for _, g := range w.scene.Groups {
-		if g.Pod == pod.Path {
+		if g.Pod == pod.Path && g.Quota != cpu.Unlimited { // a sandbox is not counted
 			sum, period = sum+g.Quota, g.Period
 		}
 	}
