@@ -59,8 +59,9 @@ func (u *candidate) pace(in Input, out *Output) {
 	p := u.m.currentPeriod(in.Now, u.Disk)
 	room := p.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 	lowering := u.quota < u.Disk.Quota
-	if u.quota <= room || lowering && p.edge >= 0 && p.edge <= u.period()/nearEdge {
-		u.m.overdue = time.Time{}
+	exact := lowering && u.kind == KindBound // an administrator's bound is not exceeded at an edge either
+	if u.quota <= room || lowering && !exact && p.edge >= 0 && p.edge <= u.period()/nearEdge {
+		u.m.overdue, u.m.seeking = time.Time{}, time.Time{}
 		return
 	}
 	width, known := u.m.phase.Known()
@@ -68,8 +69,10 @@ func (u *candidate) pace(in Input, out *Output) {
 	switch {
 	case bridged: // refills suffice until a period has just begun, when the largest quota may be written
 		out.Looks[u.ID] = u.m.phase.Next(in.Now).Add(width)
-	case known && (lowering || u.gains(p, width)):
+	case known && !exact && (lowering || u.gains(p, width)):
 		out.Looks[u.ID] = u.m.phase.Next(in.Now.Add(2 * writeDelay))
+	case known && (exact || u.m.seeks(in.Now)):
+		out.Looks[u.ID] = u.m.around(in.Now, width)
 	}
 	switch {
 	case lowering:
@@ -77,7 +80,7 @@ func (u *candidate) pace(in Input, out *Output) {
 	case bridged:
 		u.stay(in.Now, in.Rules)
 	case room > u.Disk.Quota && worth(u.Disk.Quota, room):
-		u.quota = room
+		u.quota, u.m.seeking = room, time.Time{}
 	default:
 		u.stay(in.Now, in.Rules)
 	}
@@ -87,6 +90,33 @@ func (u *candidate) pace(in Input, out *Output) {
 func (u *candidate) fresh(now time.Time, width time.Duration) bool {
 	begun := u.m.begun(now, u.period())
 	return begun < u.period() && begun <= 3*width
+}
+
+// For so long, and so often, a moment for a raise is sought that no edge allows. That is so below a cap of two quotas; the
+// extra readings cost as much as the usual ones.
+const seekFor, seekEvery = 2 * time.Second, 30 * time.Second
+
+// seeks says whether readings are to find a moment for a raise.
+func (m *memory) seeks(now time.Time) bool {
+	if m.seeking.IsZero() || now.Sub(m.seeking) >= seekEvery {
+		m.seeking = now
+	}
+	return now.Sub(m.seeking) < seekFor
+}
+
+// around is when to read the group next, so that little is used of the period in which it is decided on, and that is
+// known: as late as it is sure that the period has not begun, and as soon as it is sure that it has. Where the begin is
+// known badly, the reading halves the time in which it may lie.
+func (m *memory) around(now time.Time, width time.Duration) time.Time {
+	next := m.phase.Next(now)
+	switch before := next.Add(-width / 2); {
+	case width > m.inFile.Period/nearEdge:
+		return next
+	case before.After(now.Add(writeDelay)):
+		return before
+	default:
+		return next.Add(width/2 + time.Microsecond)
+	}
 }
 
 // gains says whether a larger quota may be written at the period's edge, when it is known to within width, than now.

@@ -23,19 +23,21 @@ import (
 //   - at the edge: near the period's expiry (sample.Phase) the group cannot use more before, or have used more
 //     after, than all CPUs in the time by which the expiry is uncertain.
 //
-// A write that no bound allows waits until the group has used little, or for the edge. Only a lowering has a deadline:
-// after it, the lowering is written, and its grant is charged to the budget.
+// A write that no bound allows waits until the group has used little, or for the edge. For a raise that the edge does
+// not allow, the group is read just before the edge and just after it, which tells how little it has used (changes.go).
+// Only a lowering has a deadline: after it, the lowering is written, and its grant is charged to the budget.
 //
 // Terminology: room is the largest quota that may be written now.
 //
 // Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and the rest of a
-// CPU's slice crosses the period's end. On many CPUs the edge must be known more exactly than polling can tell, and a
-// lasting demand is then raised to cap - quota only. A lowering that could wait no longer can make one period exceed
-// the cap, by at most a quota. A write cancels the debt of CPUs that have run beyond their slices, up to a tick each
-// (tg_set_cfs_bandwidth resets their runtime_remaining, also from below 0). That debt is not charged: the last refill
-// under the cap has room for exactly one quota, and would hardly ever be allowed. So a period can exceed the cap by as
-// much. It is not refilled again once it has used the cap by the kernel's own account (refill.go), which there is on up
-// to 64 CPUs at a time, and the budget counts all of it.
+// CPU's slice crosses the period's end. Of a cap below two quotas a group that runs on many CPUs at once may get a part
+// only: it has used much by the time that its period is known to have begun. A lowering that could wait no longer can
+// make one period exceed the cap, by at most a quota, and one at the edge by what the group uses in nearEdge. A write
+// cancels the debt of CPUs that have run beyond their slices, up to a tick each (tg_set_cfs_bandwidth resets their
+// runtime_remaining, also from below 0). That debt is not charged: the last refill under the cap has room for exactly
+// one quota, and would hardly ever be allowed. So a period can exceed the cap by as much. It is not refilled again once
+// it has used the cap by the kernel's own account (refill.go), which there is on up to 64 CPUs at a time, and the
+// budget counts all of it.
 
 // writeDelay is the time that may pass between a reading and the write that it causes.
 const writeDelay = time.Millisecond

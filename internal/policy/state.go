@@ -225,6 +225,7 @@ type memory struct {
 	throttledAt      time.Time
 	everThrottled    bool
 	overdue          time.Time // when a waiting lowering was first postponed
+	seeking          time.Time // since when a moment is sought for a raise (changes.go)
 	throttledPeriods throttledPeriods
 	cappedUntil      time.Time     // the end of the last period in which a throttle was not ended because of the cap
 	started          time.Time     // when it was last in its start
@@ -288,7 +289,7 @@ func (u *candidate) raised() bool { return u.limit.Limited() && u.Disk.Quota > u
 func (u *candidate) cap() time.Duration {
 	c := u.strategyCap()
 	if !math.IsInf(u.ceiling, 1) {
-		c = min(c, max(u.limit.Quota, time.Duration(u.ceiling*float64(u.period()))))
+		c = min(c, max(u.limit.Quota, time.Duration(math.Round(u.ceiling*float64(u.period())))))
 	}
 	return c
 }
