@@ -49,7 +49,7 @@ func (s *State) boundCeilings(in Input, pods []podCandidates) {
 	s.extra.Expire(in.Now)
 	each(pods, func(p *podCandidates, u *candidate) {
 		if p.counts(u) {
-			s.extra.Hold(u.ID, u.m.owner, u.excess(u.Disk.Quota), in.Now, u.period())
+			s.hold(in.Now, u, u.excess(u.Disk.Quota))
 		}
 	})
 	each(pods, func(p *podCandidates, u *candidate) {
@@ -106,31 +106,48 @@ func (s *State) keepBounds(in Input, pods []podCandidates) {
 			claims = append(claims, tenant.Claim{Owner: u.m.owner, Weight: u.weight(), Want: u.wants()})
 		}
 	})
-	for i, part := range s.extra.Divide(claims) {
-		u := units[i]
-		s.cutToPart(u, part)
-		held := u.excess(max(u.quota, u.Disk.Quota))
-		s.extra.Hold(u.ID, u.m.owner, held, in.Now, u.period())
-		if held > 0 {
-			u.lowerCeiling(held, u.bound) // what is written is within that in the period that stands, too
-		}
+	parts := s.extra.Divide(claims)
+	for i, u := range units {
+		s.cutToPart(u, parts[i])
+		s.hold(in.Now, u, u.excess(max(u.quota, u.Disk.Quota)))
 		if claims[i].Want > u.excess(u.quota)+1e-3 {
 			u.cutBy = u.bound
 		}
 	}
+	for i, u := range units {
+		held := u.excess(max(u.quota, u.Disk.Quota))
+		if u.quota != u.Disk.Quota { // its write may grant more, once, of what nobody else holds
+			left, _ := s.extra.Left(u.ID, u.m.owner)
+			if u.quota > u.Disk.Quota {
+				left = min(left, parts[i])
+			}
+			held = max(held, left)
+			s.hold(in.Now, u, held)
+		}
+		if held > 0 {
+			u.lowerCeiling(held, u.bound) // what is written is within that in the period that stands, too
+		}
+	}
 }
 
-// wants is how many CPUs above its limit a candidate wants: one that a bound has cut, all that its strategy allows.
+// hold has a candidate hold so many CPUs above its limit.
+func (s *State) hold(now time.Time, u *candidate, cpus float64) {
+	s.extra.Hold(u.ID, u.m.owner, cpus, now, u.period())
+}
+
+// wants is how many CPUs above its limit a candidate wants: one that a bound has cut, all that its strategy allows if
+// it is throttled for long, and one quota if it is throttled, which a refill is; its peak is then what it was given.
 func (u *candidate) wants() float64 {
 	throttled := u.m.everThrottled && u.now.Sub(u.m.throttledAt) < demandSpan && u.Strategy.Policy.Quota()
 	lasts := throttled && u.m.throttledPeriods.lasting(u.now, u.period())
-	switch raised := u.quota > u.limit.Quota; {
-	case (raised && u.quota >= u.cap() || lasts) && u.boundBy() != "":
+	raised, cut := u.quota > u.limit.Quota, u.boundBy() != ""
+	switch {
+	case cut && (lasts || raised && u.quota >= u.cap()):
 		return u.excess(u.strategyCap())
+	case throttled && (cut || !raised):
+		return u.excess(max(u.quota, min(2*u.limit.Quota, u.strategyCap())))
 	case raised:
 		return u.excess(u.quota)
-	case throttled:
-		return u.excess(min(2*u.limit.Quota, u.strategyCap()))
 	}
 	return 0
 }

@@ -92,8 +92,8 @@ func (u *candidate) fresh(now time.Time, width time.Duration) bool {
 	return begun < u.period() && begun <= 3*width
 }
 
-// For so long, and so often, a moment for a raise is sought that no edge allows. That is so below a cap of two quotas; the
-// extra readings cost as much as the usual ones.
+// For so long, and so often, a moment for a raise is sought that no edge allows. That is so below a cap of two quotas;
+// the extra readings cost as much as the usual ones.
 const seekFor, seekEvery = 2 * time.Second, 30 * time.Second
 
 // seeks says whether readings are to find a moment for a raise.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 )
@@ -137,6 +138,7 @@ func manyHogs(rng *rand.Rand, policies ...strategy.Policy) []Group {
 			g.Strategy.Policy, g.Strategy.CFSQuotaBurstPeriodSeconds = policies[rng.IntN(len(policies))], -1
 			groups = append(groups, g)
 		}
+		groups = append(groups, sandbox(groups[len(groups)-1]))
 	}
 	return groups
 }
@@ -173,17 +175,19 @@ func TestBoundsOnManyMachines(t *testing.T) {
 	}
 }
 
-// TestBoundIsUsed: a bound costs no more than it says. A hog has its limit and all of the bound, and two in two
-// namespaces have half of it each, whoever came first.
+// sandbox is the container that each pod of Kubernetes has beside the others: it has no limit, no request and no work.
+func sandbox(beside Group) Group {
+	return Group{Path: beside.Pod + "/sandbox", Pod: beside.Pod, Tenant: beside.Tenant, Quota: cpu.Unlimited,
+		Period: beside.Period, Load: sim.Script(1), Strategy: beside.Strategy}
+}
+
+// TestBoundIsUsed: a bound costs no more than it says. A hog has its limit and most of the bound, also where that is
+// less than another quota, and two in two namespaces have half of it each, whoever came first.
 func TestBoundIsUsed(t *testing.T) { polledAndSubscribed(t, boundIsUsed) }
 
 func boundIsUsed(t *testing.T, events bool) {
-	least := 0.85
-	if !events { // a raise in the midst of a period leaves room for what the period has used (policy/grant.go)
-		least = 0.6
-	}
-	hog := func(name string, at time.Duration) Group {
-		return Group{Path: "/kube/" + name + "/c", Pod: "/kube/" + name, Tenant: name, Quota: 50 * ms, Period: 100 * ms,
+	hog := func(name string, quota, at time.Duration) Group {
+		return Group{Path: "/kube/" + name + "/c", Pod: "/kube/" + name, Tenant: name, Quota: quota, Period: 100 * ms,
 			Strategy: with(strategy.CFSQuotaBurstOnly),
 			Load:     sim.Script(2, sim.Job{At: at, Cost: sim.Forever}, sim.Job{At: at, Cost: sim.Forever})}
 	}
@@ -193,27 +197,43 @@ func boundIsUsed(t *testing.T, events bool) {
 		groups []Group
 		want   []float64 // CPUs above the limit, each
 	}{
-		{"one", strategy.ExtraCores{PerPod: bound(0.6)}, []Group{hog("a", 0)}, []float64{0.6}},
+		{"one", strategy.ExtraCores{PerPod: bound(0.6)}, []Group{hog("a", 50*ms, 0)}, []float64{0.6}},
+		{"less than a quota", strategy.ExtraCores{PerPod: bound(0.3)}, []Group{hog("a", 50*ms, 0)}, []float64{0.3}},
 		{"two, and the second comes late", strategy.ExtraCores{PerNode: bound(0.8)},
-			[]Group{hog("a", 0), hog("b", 10*time.Second)}, []float64{0.4, 0.4}},
-		{"each its own bound", strategy.ExtraCores{PerNamespace: bound(0.5)}, []Group{hog("a", 0), hog("b", 0)},
-			[]float64{0.5, 0.5}},
-		{"none", strategy.ExtraCores{PerNode: bound(0)}, []Group{hog("a", 0)}, []float64{0}},
+			[]Group{hog("a", 50*ms, 0), hog("b", 50*ms, 10*time.Second)}, []float64{0.4, 0.4}},
+		{"each its own bound", strategy.ExtraCores{PerNamespace: bound(0.5)},
+			[]Group{hog("a", 50*ms, 0), hog("b", 50*ms, 0)}, []float64{0.5, 0.5}},
+		{"of a small limit", strategy.ExtraCores{PerPod: bound(0.05)}, []Group{hog("a", 10*ms, 0)}, []float64{0.05}},
+		{"none", strategy.ExtraCores{PerNode: bound(0)}, []Group{hog("a", 50*ms, 0)}, []float64{0}},
 	} {
-		w := mustNew(t, Scenario{Kernel: mainline(8, 3), Threshold: 100, Groups: c.groups, Events: events,
-			Extra: c.extra})
-		w.Run(20*time.Second, nil)
-		before := make([]time.Duration, len(c.groups))
-		for i, g := range c.groups {
-			before[i] = w.Kernel.Used(g.Path)
+		for seed := range uint64(10) {
+			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
+				s := Scenario{Kernel: mainline(8, seed), Events: events, Groups: c.groups, Extra: c.extra}
+				usesBound(t, s, c.want)
+			})
 		}
-		w.Run(20*time.Second, func(agent.Turn) { checkRaises(t, w) })
-		checkBounds(t, w)
-		for i, g := range c.groups {
-			got := (w.Kernel.Used(g.Path)-before[i]).Seconds()/20 - 0.5
-			if got < least*c.want[i]-0.01 || got > c.want[i]+0.01 {
-				t.Errorf("%s: %s has %.3f CPUs above its limit, want %v", c.name, g.Path, got, c.want[i])
-			}
+	}
+}
+
+// usesBound checks that the groups of a scenario have that many CPUs above their limits, in pods with a sandbox.
+func usesBound(t *testing.T, s Scenario, want []float64) {
+	hogs := s.Groups
+	for _, g := range hogs {
+		s.Groups = append(s.Groups, sandbox(g))
+	}
+	s.Threshold = 100
+	w := mustNew(t, s)
+	w.Run(20*time.Second, nil)
+	before := make([]time.Duration, len(hogs))
+	for i, g := range hogs {
+		before[i] = w.Kernel.Used(g.Path)
+	}
+	w.Run(20*time.Second, func(agent.Turn) { checkRaises(t, w) })
+	checkBounds(t, w)
+	for i, g := range hogs {
+		got := (w.Kernel.Used(g.Path)-before[i]).Seconds()/20 - g.Quota.Seconds()/g.Period.Seconds()
+		if got < 0.85*want[i]-0.01 || got > want[i]+0.01 {
+			t.Errorf("%s has %.3f CPUs above its limit, want %v", g.Path, got, want[i])
 		}
 	}
 }
