@@ -241,7 +241,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 // read updates a group: its files and counters, each if due.
 func (r *Reader) read(now time.Time, g *Group, pod *workload.Pod) error {
 	g.Looked = false
-	if now.Sub(g.DiskAt) >= r.reread(g) {
+	if now.Sub(g.DiskAt) >= r.reread(now, g) {
 		disk, err := r.Tree.Bandwidth(g.Path)
 		if err != nil {
 			return err

@@ -109,6 +109,47 @@ func TestReadyPod(t *testing.T) {
 	}
 }
 
+// TestEmptyGroupIsReadAgain: a group that had no processes when it was first read is found to have some soon after,
+// though nothing reports it. One that stays empty is read ever more rarely.
+func TestEmptyGroupIsReadAgain(t *testing.T) {
+	for late, most := range map[time.Duration]time.Duration{
+		time.Second: 2 * time.Second, 10 * time.Second: 4 * time.Second, time.Hour: rarelyEvery + time.Second,
+	} {
+		k := &lists{Kernel: sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1}), read: map[string]int{}}
+		k.AddGroup("/c")
+		tree, err := cgroup.Detect(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newReader(tree, k.Now)
+		r.Subscribed = true
+		c := workload.Container{ID: workload.ID{Path: "/c", Inode: 1}, Strategy: strategy.Default()}
+		c.Class = workload.ClassLS
+		readyAt := func(after time.Duration) bool {
+			p, ok := r.ReadPod(k.Now().Add(after), workload.Pod{Containers: []workload.Container{c}})
+			if !ok {
+				t.Fatal("not read")
+			}
+			return p.Containers[0].Ready
+		}
+		at := time.Duration(0)
+		for ; at < late; at += time.Second {
+			if readyAt(at) {
+				t.Fatalf("%v: without processes it has some", at)
+			}
+		}
+		if reads, most := k.read["c"], 20+int(late/rarelyEvery); reads > most {
+			t.Errorf("read %d times in %v, want at most %d", reads, late, most)
+		}
+		k.SetTasks("/c", 1)
+		for !readyAt(at) {
+			if at += time.Second; at > late+most {
+				t.Fatalf("%v after the processes came it still has none", at-late)
+			}
+		}
+	}
+}
+
 // TestLearn: what was read back after a write is what the file holds until the next turn, which reads the file again. A
 // refill changes nothing.
 func TestLearn(t *testing.T) {

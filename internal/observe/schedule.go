@@ -55,13 +55,16 @@ func (r *Reader) Interval(g *Group) time.Duration {
 	return max(LookEvery, g.Disk.Period*9/10)
 }
 
-// reread is how long a reading of a group's limit files stays valid.
-func (r *Reader) reread(g *Group) time.Duration {
+// reread is how long a reading of a group's limit files stays valid. A group without processes gets them soon after it
+// was made, or it is empty for long.
+func (r *Reader) reread(now time.Time, g *Group) time.Duration {
 	switch {
 	case !r.Subscribed || !g.Class.Burstable():
 		return filesEvery
 	case g.Watched || g.Raised:
 		return raisedEvery
+	case !g.Ready:
+		return min(max(now.Sub(g.Since)/4, IdleEvery), rarelyEvery)
 	}
 	return rarelyEvery
 }
