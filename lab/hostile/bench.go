@@ -184,9 +184,24 @@ func (b *bench) settle(ctx context.Context, a *experiment.Agent, c condition) er
 		return nil
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, b.explain(ctx, a))
 	}
 	return experiment.Pause(ctx, b.warmUp)
+}
+
+// explain is what the agent says of victims without a burst.
+func (b *bench) explain(ctx context.Context, a *experiment.Agent) (said error) {
+	s, err := a.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range s.Containers {
+		if g.Burst.InForce == 0 && slices.Contains(b.jobs.Paths, g.Cgroup) {
+			said = errors.Join(said, fmt.Errorf("the agent on %s: %s; burst %+v, quota %+v", g.Cgroup, g.Why, g.Burst,
+				g.Quota))
+		}
+	}
+	return said
 }
 
 // statusGap is how often the status is read while the agent settles.
