@@ -193,8 +193,7 @@ func TestSteering(t *testing.T) {
 		"restore": {call: "hold+restore plimsoll restore", stdout: "nothing",
 			stderr: "the agent is held now, and writes nothing, also after a restart: `plimsoll resume FLAGS` ends " +
 				"that"},
-		"restore --to-spec": {call: "hold+restore plimsoll restore", stderr: "the agent is held now",
-			err: "--to-spec needs it stopped"},
+		"restore --to-spec": {err: "--to-spec needs it stopped", stderr: "stop it"},
 		"pause nobody": {err: `no container is called "nobody"`,
 			stderr: "`plimsoll status FLAGS` lists"},
 		"pause web --for -1s": {err: "negative"},

@@ -25,11 +25,11 @@ func restoreCommand(g *globals) *cobra.Command {
 Beside a running agent it asks that one to put everything back and to hold: ` + "`plimsoll resume`" + ` ends that.
 
 With --to-spec also what others left behind is repaired: a container whose limit is not the one that its owner has
-declared (systemd property, runtime state).
+declared (systemd property, runtime state). It needs the agent stopped.
 
 With --unless-running it does nothing beside a running agent, also while one takes over from another, and exits with 0.
 That is for ExecStopPost= of a service: the agent that runs then is not the one that was stopped.`,
-		Example: "  plimsoll restore\n  plimsoll restore --to-spec    # also what others left behind",
+		Example: "  plimsoll restore\n  plimsoll restore --to-spec    # also what others left behind; no agent may run",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
@@ -67,10 +67,10 @@ func restore(ctx context.Context, g *globals, toSpec bool,
 	if err := g.answers(ctx); err != nil {
 		return nil, false, withHint(err, "if it hangs for good, end it with `kill -9` and call this again")
 	}
-	results, err = g.client().Hold(ctx, true, "plimsoll restore")
-	if err == nil && toSpec {
-		return nil, true, withHint(errors.New("an agent runs and is held now; --to-spec needs it stopped"),
-			"stop it and call this again")
+	if !toSpec {
+		results, err = g.client().Hold(ctx, true, "plimsoll restore")
+	} else if _, err = g.client().Status(ctx); err == nil { // not held: it could not repair anything
+		err = withHint(errors.New("an agent runs: --to-spec needs it stopped"), "stop it and call this again")
 	}
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
 		return results, err == nil, err
