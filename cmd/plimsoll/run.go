@@ -136,10 +136,16 @@ looked after when the configuration, or --include, names them. The default polic
 	return cmd
 }
 
+// check checks the flags, before the agent takes over from one that works.
+func (f *runFlags) check(g *globals) error {
+	_, err := parseDetail(f.metrics)
+	return errors.Join(err, f.flight.check(), f.resolveRead(g))
+}
+
 // run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
 func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *slog.Logger, to *logqueue.Queue) error {
-	if err := errors.Join(f.flight.check(), f.resolveRead(g)); err != nil {
+	if err := f.check(g); err != nil {
 		return err
 	}
 	n, err := g.Find()
@@ -245,9 +251,6 @@ func (f *runFlags) subscribe(log *slog.Logger) host.Throttles {
 // listenFor opens the agent's sockets, and starts the process that serves the network, whose address it returns.
 func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web.DryRun,
 	recorded web.Periods) (address string, err error) {
-	if _, err := report.ParseDetail(f.metrics); err != nil {
-		return "", withHint(misusef("--metrics: %v", err), metricsHelp)
-	}
 	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.StateDir, web.ControlSocket), Read: f.read,
 		Now: time.Now, Log: c.Log, Plan: plan, Periods: recorded})
 	if err != nil {

@@ -44,6 +44,15 @@ type serveFlags struct {
 // metricsHelp is the help of --metrics.
 const metricsHelp = "basic: at most 12 series for each container; full: all that is known, about 35"
 
+// parseDetail reads the value of --metrics.
+func parseDetail(text string) (report.Detail, error) {
+	detail, err := report.ParseDetail(text)
+	if err != nil {
+		err = withHint(misusef("--metrics: %v", err), metricsHelp)
+	}
+	return detail, err
+}
+
 func serveCommand(g *globals) *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{
@@ -111,9 +120,9 @@ func (f *serveFlags) serve(ctx context.Context, stdin io.Reader, stdout io.Write
 		return withHint(misusef("--tls-cert has no effect"),
 			"--token-file, --client-ca or --kube-auth says who may read from elsewhere")
 	}
-	detail, err := report.ParseDetail(f.metrics)
+	detail, err := parseDetail(f.metrics)
 	if err != nil {
-		return withHint(misusef("--metrics: %v", err), metricsHelp)
+		return err
 	}
 	o := web.SiteOptions{Agent: f.agent, Detail: detail, Hosts: f.hosts, Now: time.Now, Log: log,
 		Listen: slices.DeleteFunc(f.listen, func(address string) bool { return address == "" })}
