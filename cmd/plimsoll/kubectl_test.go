@@ -216,11 +216,35 @@ func TestPluginNamesTheAgentsPod(t *testing.T) {
 			}
 			_ = report.WriteJSON(w, s)
 		}}}
-	f.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	out, err := kubectlPlimsoll(t, f, "why", "default/web/nginx", "--for", "300ms")
 	if want := "To do: `kubectl -n plimsoll exec one -- /plimsoll resume /pods/web` ends the pause."; err != nil ||
 		!strings.Contains(joined(out), want) {
 		t.Errorf("%v, want %q in\n%s", err, want, out)
+	}
+}
+
+// TestPluginDiagnosesByThePodThatAnswers: also by one that is not ready, and not by the one that stands by. That it
+// cannot run a program is an error, and so is a pod without containers.
+func TestPluginDiagnosesByThePodThatAnswers(t *testing.T) {
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("new", "n1"), agentPod("old", "n1")},
+		agent: map[string]http.HandlerFunc{
+			"new": func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "stands by", http.StatusServiceUnavailable)
+			},
+			"old": func(w http.ResponseWriter, _ *http.Request) {
+				s := (&fakeAgent{}).Status()
+				s.Containers = append(s.Containers, report.Container{Cgroup: "/empty", Name: "default/empty",
+					Level: "pod"})
+				_ = report.WriteJSON(w, s)
+			}}}
+	out, err := kubectlPlimsoll(t, f, "diagnose", "default/web", "--for", "1s")
+	if err == nil || exitCode(err) != exitNoAgent || !strings.HasPrefix(out, "== n1 (pod old)\nno answer: ") ||
+		strings.Contains(out, "pod new") {
+		t.Errorf("%v: %q", err, out)
+	}
+	if _, err := kubectlPlimsoll(t, f, "diagnose", "default/empty"); err == nil ||
+		!strings.Contains(err.Error(), "no container is called") {
+		t.Errorf("of no container: %v", err)
 	}
 }
 

@@ -26,6 +26,7 @@ type clusterSource struct {
 
 	mu       sync.Mutex
 	trackers map[string]*view.Tracker // by node
+	answered map[string]string        // the agent's pod, by node
 }
 
 // View merges what the nodes say. A node without an answer is a problem of the view, unless there is no other.
@@ -46,7 +47,7 @@ func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string,
 			c = &view.Tracker{Node: a.Node}
 			s.trackers[a.Node] = c
 		}
-		views = append(views, c.Add(*a.Answer, nil, nil))
+		views, s.answered[a.Node] = append(views, c.Add(*a.Answer, nil, nil)), a.Pod
 	}
 	if len(views) == 0 {
 		return view.View{}, nil, exitError{errors.New(strings.Join(silent, "; ")), exitNoAgent}
@@ -64,7 +65,7 @@ func (s *clusterSource) Periods(string) (view.Periods, error) {
 // program runs the program of a node's agent, for what this plugin has no command for.
 func (s *clusterSource) program(node string) string {
 	for _, a := range s.pods {
-		if a.Node == node && a.Ready {
+		if a.Node == node && a.Name == s.answered[node] {
 			return "kubectl -n " + a.Namespace + " exec " + a.Name + " -- " + agentProgram
 		}
 	}
@@ -77,7 +78,8 @@ func (p *plugin) source(cmd *cobra.Command) (*clusterSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clusterSource{cluster: cluster, pods: pods, trackers: map[string]*view.Tracker{}}, nil
+	return &clusterSource{cluster: cluster, pods: pods, trackers: map[string]*view.Tracker{},
+		answered: map[string]string{}}, nil
 }
 
 func (p *plugin) topCommand() *cobra.Command {
@@ -142,7 +144,7 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout,
 				func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
 					return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()},
-						names[a.Node]...)...)
+						names[a.Name]...)...)
 				})
 		},
 	}
@@ -150,10 +152,11 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 	return cmd
 }
 
-// have are the containers of each node that a person means, by path, and the agents of these nodes.
+// have are the containers that a person means, by the agent's pod that answered, and these pods. A pod may answer that
+// is not ready.
 func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]string, []kube.AgentPod, error) {
 	names := map[string][]string{}
-	var near error
+	var near error = &report.UnknownError{Arg: arg}
 	for _, a := range fanout.All[report.Status](ctx, s.pods,
 		func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
 		if a.Answer == nil {
@@ -167,14 +170,13 @@ func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]stri
 		}
 		for _, c := range found.Containers {
 			if c.Level != "pod" {
-				names[a.Node] = append(names[a.Node], c.Cgroup)
+				names[a.Pod] = append(names[a.Pod], c.Cgroup)
 			}
 		}
 	}
 	if len(names) == 0 {
 		return nil, nil, near
 	}
-	pods := slices.DeleteFunc(slices.Clone(s.pods),
-		func(a kube.AgentPod) bool { return len(names[a.Node]) == 0 || !a.Ready })
+	pods := slices.DeleteFunc(slices.Clone(s.pods), func(a kube.AgentPod) bool { return len(names[a.Name]) == 0 })
 	return names, pods, nil
 }

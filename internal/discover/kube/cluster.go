@@ -97,7 +97,6 @@ func (c *Cluster) DaemonSet(ctx context.Context, namespace, name string) (Daemon
 type AgentPod struct {
 	Namespace, Name, Node string
 	Port                  int // on the pod's loopback interface; 0: there is none
-	Ready                 bool
 }
 
 // localPort is the name, in the chart, of the port that the pod's loopback interface has.
@@ -125,9 +124,6 @@ func (c *Cluster) Agents(ctx context.Context, namespace, selector, node string) 
 					a.Port = int(port.ContainerPort)
 				}
 			}
-		}
-		for _, cond := range p.Status.Conditions {
-			a.Ready = a.Ready || cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue
 		}
 		agents = append(agents, a)
 	}
