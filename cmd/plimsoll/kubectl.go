@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/usage"
+	"plimsoll/internal/web"
 )
 
 // pluginName is what kubectl calls for `kubectl plimsoll`: the same binary by another name.
@@ -53,27 +54,6 @@ too: they have the agents work.`,
 	flags.StringVar(&p.node, "node", "", "ask this node only")
 	flags.BoolVar(&p.asJSON, "json", false, "write JSON (docs/REFERENCE.md documents it)")
 
-	var policy string
-	var watch time.Duration
-	plan := &cobra.Command{
-		Use:     "plan",
-		Short:   "Show every change that the agents would make, were the policy this one, and write nothing",
-		Example: "  kubectl plimsoll plan --policy auto --watch 30s",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			command := []string{agentProgram, "plan", "--of-agent", "--json", "--watch", watch.String()}
-			if policy != "" {
-				command = append(command, "--policy", policy)
-			}
-			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster,
-				a kube.AgentPod) ([]byte, error) {
-				return c.Exec(ctx, a, command...)
-			})
-		},
-	}
-	plan.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, "+
-		"cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
-	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	root.AddCommand(
 		&cobra.Command{Use: "status [NAME]", Short: "Show what is changed on each node", Args: cobra.MaximumNArgs(1),
 			Long: "Show what is changed on each node. NAME is a container or pod, or a part of its name or path: " +
@@ -85,9 +65,38 @@ too: they have the agents work.`,
 			Args:    cobra.NoArgs,
 			Example: "  kubectl plimsoll report\n  kubectl plimsoll report --node worker-1 --json",
 			RunE:    func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
-		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), plan)
+		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), p.planCommand())
 	usage.Explain(root)
 	return root
+}
+
+func (p *plugin) planCommand() *cobra.Command {
+	var policy string
+	var watch time.Duration
+	cmd := &cobra.Command{
+		Use:     "plan",
+		Short:   "Show every change that the agents would make, were the policy this one, and write nothing",
+		Example: "  kubectl plimsoll plan --policy auto --watch 10s",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkWatch(watch); err != nil {
+				return err
+			}
+			command := []string{agentProgram, "plan", "--of-agent", "--json", "--watch", watch.String()}
+			if policy != "" {
+				command = append(command, "--policy", policy)
+			}
+			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster,
+				a kube.AgentPod) ([]byte, error) {
+				return c.Exec(ctx, a, command...)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, "+
+		"cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
+	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second,
+		"how long to watch for throttling, at most "+web.MaxWatch.String())
+	return cmd
 }
 
 // agentProgram is the program in the image, which has no shell and no PATH.

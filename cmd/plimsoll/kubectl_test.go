@@ -248,6 +248,19 @@ func TestPluginDiagnosesByThePodThatAnswers(t *testing.T) {
 	}
 }
 
+// TestPluginPlanWatches: no longer than an agent does, and its example is one that works.
+func TestPluginPlanWatches(t *testing.T) {
+	cmd := (&plugin{}).planCommand()
+	call, _ := strings.CutPrefix(cmd.Example, "  kubectl plimsoll ")
+	for args, want := range map[string]int{call: exitNoAgent, "plan --watch 11s": exitMisused,
+		"plan --watch -1s": exitMisused} {
+		f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}} // which has no exec
+		if _, err := kubectlPlimsoll(t, f, strings.Fields(args)...); err == nil || exitCode(err) != want {
+			t.Errorf("%s: %v, want exit code %d", args, err, want)
+		}
+	}
+}
+
 func TestPluginListsSilentNodes(t *testing.T) {
 	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}, agent: map[string]http.HandlerFunc{
 		"one": func(w http.ResponseWriter, _ *http.Request) {

@@ -71,6 +71,10 @@ func TestExitCodes(t *testing.T) {
 		{"hold", &fakeAgent{err: errors.New("no right")}, exitFailed},
 		{"pause nobody", &fakeAgent{}, exitFailed},
 		{"run --config /nonexistent", nil, exitFailed},
+		{"plan --of-agent --config /nonexistent", nil, exitMisused},
+		{"plan --of-agent --include /lab/*", nil, exitMisused},
+		{"plan --of-agent --watch 11s", nil, exitMisused},
+		{"plan --of-agent", nil, exitNoAgent},
 	} {
 		n := newNode(t)
 		if c.agent != nil {

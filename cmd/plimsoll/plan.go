@@ -39,9 +39,7 @@ what that agent has written. It does not know what Kubernetes requests: --of-age
 			var err error
 			bar := progress.For(bars(cmd), "watching for throttling", watch)
 			if ofAgent {
-				ctx, cancel := within(cmd, watch+askTimeout)
-				defer cancel()
-				p, err = g.client().Plan(ctx, f.policy, watch)
+				p, err = planOfAgent(cmd, g, f, watch)
 			} else {
 				p, err = dryRun(g, f, watch)
 			}
@@ -56,12 +54,35 @@ what that agent has written. It does not know what Kubernetes requests: --of-age
 			return nil
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, "")
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&ofAgent, "of-agent", false,
 		"ask the running agent, which knows what Kubernetes requests, instead of looking at the node")
-	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
+	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second,
+		"how long to watch for throttling; with --of-agent, at most "+web.MaxWatch.String())
 	return cmd
+}
+
+// planOfAgent asks the running agent, which has a configuration of its own.
+func planOfAgent(cmd *cobra.Command, g *globals, f *runFlags, watch time.Duration) (p report.Plan, err error) {
+	if f.file != "" || len(f.include) > 0 {
+		return p, withHint(misusef("--of-agent does not go with --config or --include"),
+			"the agent has its own; --policy tries another policy")
+	}
+	if err := checkWatch(watch); err != nil {
+		return p, err
+	}
+	ctx, cancel := within(cmd, watch+askTimeout)
+	defer cancel()
+	return g.client().Plan(ctx, f.policy, watch)
+}
+
+// checkWatch refuses what an agent would refuse.
+func checkWatch(watch time.Duration) error {
+	if watch < 0 || watch > web.MaxWatch {
+		return misusef("--watch %s: an agent watches for at most %s", watch, web.MaxWatch)
+	}
+	return nil
 }
 
 // hintAtAgent says where the plan of an agent is that knows more than the node shows.

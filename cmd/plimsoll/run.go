@@ -60,9 +60,9 @@ type runFlags struct {
 	kube      kubeFlags
 }
 
-func (f *runFlags) register(cmd *cobra.Command) {
+func (f *runFlags) register(cmd *cobra.Command, more string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.file, "config", "", "configuration file (docs/CONFIG.md); reloaded when it changes")
+	flags.StringVar(&f.file, "config", "", "configuration file (docs/CONFIG.md)"+more)
 	flags.StringVar(&f.policy, "policy", "", "without a file: none, cpuBurstOnly, cfsQuotaBurstOnly or auto")
 	flags.StringArrayVar(&f.include, "include", nil,
 		"without a file: glob of control groups to look after, such as '/lab/*' (repeatable)")
@@ -112,7 +112,7 @@ looked after when the configuration, or --include, names them. The default polic
 			return run(ctx, g, f, file, log, queue)
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, "; reloaded when it changes")
 	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen,
 		`address of metrics, health and status, of a process without privileges that run starts ("plimsoll serve"); "" for none`)
 	cmd.Flags().StringVar(&f.metrics, "metrics", string(report.Basic), metricsHelp)

@@ -15,8 +15,8 @@ import (
 // DryRun finds out what would be written were the policy this one ("": as configured), and writes nothing.
 type DryRun func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error)
 
-// maxWatch bounds how long one dry run may take.
-const maxWatch = 10 * time.Second
+// MaxWatch bounds how long one dry run may take.
+const MaxWatch = 10 * time.Second
 
 // plan answers with what would be changed. Only the control socket has it: a dry run takes turns of its own, and
 // readers are not to keep a second agent going.
@@ -30,9 +30,9 @@ func (s *Server) plan(d *side) http.HandlerFunc {
 		watch := 2 * time.Second
 		if text := query.Get("watch"); text != "" {
 			var err error
-			if watch, err = time.ParseDuration(text); err != nil || watch < 0 || watch > maxWatch {
+			if watch, err = time.ParseDuration(text); err != nil || watch < 0 || watch > MaxWatch {
 				d.fail(w, &Error{Code: http.StatusBadRequest,
-					Msg: fmt.Sprintf("watch=%.40s is no time from 0s to %s", text, maxWatch)})
+					Msg: fmt.Sprintf("watch=%.40s is no time from 0s to %s", text, MaxWatch)})
 				return
 			}
 		}
