@@ -52,22 +52,28 @@ too: they have the agents work.`,
 	flags.StringVarP(&p.selector, "selector", "l", "app.kubernetes.io/name=plimsoll,app.kubernetes.io/component=agent",
 		"the labels of their pods")
 	flags.StringVar(&p.node, "node", "", "ask this node only")
-	flags.BoolVar(&p.asJSON, "json", false, "write JSON (docs/REFERENCE.md documents it)")
 
 	root.AddCommand(
-		&cobra.Command{Use: "status [NAME]", Short: "Show what is changed on each node", Args: cobra.MaximumNArgs(1),
+		p.withJSON(&cobra.Command{Use: "status [NAME]", Short: "Show what is changed on each node",
+			Args: cobra.MaximumNArgs(1),
 			Long: "Show what is changed on each node. NAME is a container or pod, or a part of its name or path: " +
 				"only what has it is shown.",
 			Example: "  kubectl plimsoll status\n  kubectl plimsoll status default/web",
-			RunE:    func(cmd *cobra.Command, args []string) error { return p.status(cmd, args) }},
-		&cobra.Command{Use: "report",
+			RunE:    func(cmd *cobra.Command, args []string) error { return p.status(cmd, args) }}),
+		p.withJSON(&cobra.Command{Use: "report",
 			Short:   "Show per container of each node how much it was throttled, burst, and ran above its limit",
 			Args:    cobra.NoArgs,
 			Example: "  kubectl plimsoll report\n  kubectl plimsoll report --node worker-1 --json",
-			RunE:    func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
-		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), p.planCommand())
+			RunE:    func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }}),
+		p.topCommand(), p.whyCommand(), p.withJSON(p.diagnoseCommand()), p.withJSON(p.planCommand()))
 	usage.Explain(root)
 	return root
+}
+
+// withJSON adds --json to a command that has a JSON: top and why have none.
+func (p *plugin) withJSON(cmd *cobra.Command) *cobra.Command {
+	jsonFlag(cmd, &p.asJSON)
+	return cmd
 }
 
 func (p *plugin) planCommand() *cobra.Command {

@@ -22,7 +22,7 @@ type Answer[T Page] struct {
 	Node  string `json:"node"`            // its name
 	Pod   string `json:"pod"`             // the agent's pod
 	Error string `json:"error,omitempty"` // why there is no answer
-	// the JSON of the command on that node: of status, report, diagnose, plan or why; `null` with an error
+	// the JSON of the command on that node: of status, report, diagnose or plan; `null` with an error
 	Answer *T `json:"answer"`
 }
 
