@@ -9,7 +9,7 @@
 //
 // # Approach
 //
-// An entry keeps what is known about one file: the value that its owner declares (a pod's status, an OCI configuration,
+// An entry keeps what is known about one file: the value that its owner declares (a pod's status, a runtime's state,
 // a property of systemd), the baseline that a restore writes, and the last value that we wrote. See compares the
 // current value of the file with the entry, and answers with a state and, once, with an event:
 //

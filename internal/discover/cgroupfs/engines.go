@@ -104,7 +104,7 @@ func parseRuncState(data []byte) (cpu.Bandwidth, error) {
 			Cgroups *struct {
 				Quota   int64             `json:"cpu_quota"`
 				Period  int64             `json:"cpu_period"`
-				Burst   *int64            `json:"cpu_burst"`
+				Burst   int64             `json:"cpu_burst"`
 				Unified map[string]string `json:"unified"`
 			} `json:"cgroups"`
 		} `json:"config"`
@@ -116,7 +116,7 @@ func parseRuncState(data []byte) (cpu.Bandwidth, error) {
 	if c == nil || saysLimit(c.Unified) {
 		return cpu.Bandwidth{}, errNoLimit
 	}
-	return bandwidth(c.Quota, c.Period, orZero(c.Burst))
+	return bandwidth(c.Quota, c.Period, c.Burst)
 }
 
 // saysLimit says whether the limit is given as the text of a file of cgroup v2, which overrides the numbers.
@@ -127,30 +127,11 @@ func saysLimit(unified map[string]string) bool {
 // spec is what we read of the OCI configuration (opencontainers/runtime-spec, config.json).
 type spec struct {
 	Annotations map[string]string `json:"annotations"`
-	Linux       struct {
-		Resources *struct {
-			CPU struct {
-				Quota  *int64 `json:"quota"`
-				Period *int64 `json:"period"`
-				Burst  *int64 `json:"burst"`
-			} `json:"cpu"`
-			Unified map[string]string `json:"unified"`
-		} `json:"resources"`
-	} `json:"linux"`
 }
 
 func parseSpec(data []byte) (*spec, error) {
 	s := &spec{}
 	return s, json.Unmarshal(data, s)
-}
-
-func (s *spec) limit() (cpu.Bandwidth, bool) {
-	r := s.Linux.Resources
-	if r == nil || saysLimit(r.Unified) {
-		return cpu.Bandwidth{}, false
-	}
-	b, err := bandwidth(orZero(r.CPU.Quota), orZero(r.CPU.Period), orZero(r.CPU.Burst))
-	return b, err == nil
 }
 
 // names reads the container's and the pod's name from the annotations of containerd (pkg/cri/annotations), of CRI-O,
@@ -198,11 +179,4 @@ func parseStorage(data []byte) (map[string]string, error) {
 		}
 	}
 	return names, nil
-}
-
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }

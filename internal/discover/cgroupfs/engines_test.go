@@ -61,24 +61,19 @@ func TestParseSpec(t *testing.T) {
 	for _, tt := range []struct {
 		name, text     string
 		container, pod string
-		want           cpu.Bandwidth
-		known          bool
 	}{
 		{"containerd", `{"annotations":{"io.kubernetes.cri.container-name":"nginx","io.kubernetes.cri.container-type":"container",
 			"io.kubernetes.cri.sandbox-name":"web-1","io.kubernetes.cri.sandbox-namespace":"shop"},
-			"linux":{"resources":{"cpu":{"shares":102,"quota":50000,"period":100000}}}}`,
-			"shop/web-1/nginx", "shop/web-1", limited(50*ms, 100*ms), true},
+			"linux":{"resources":{"cpu":{"shares":102,"quota":50000,"period":100000}}}}`, "shop/web-1/nginx", "shop/web-1"},
 		{"containerd's sandbox", `{"annotations":{"io.kubernetes.cri.container-type":"sandbox",
-			"io.kubernetes.cri.sandbox-name":"web-1","io.kubernetes.cri.sandbox-namespace":"shop"},
-			"linux":{"resources":{"cpu":{"shares":2}}}}`, "shop/web-1/pause", "shop/web-1", limited(cpu.Unlimited, 100*ms), true},
+			"io.kubernetes.cri.sandbox-name":"web-1","io.kubernetes.cri.sandbox-namespace":"shop"}}`, "shop/web-1/pause",
+			"shop/web-1"},
 		{"CRI-O", `{"annotations":{"io.container.manager":"cri-o","io.kubernetes.container.name":"api","io.kubernetes.pod.name":"p",
-			"io.kubernetes.pod.namespace":"ns"}}`, "ns/p/api", "ns/p", cpu.Bandwidth{}, false},
+			"io.kubernetes.pod.namespace":"ns"}}`, "ns/p/api", "ns/p"},
 		{"CRI-O's sandbox", `{"annotations":{"io.kubernetes.container.name":"POD","io.kubernetes.pod.name":"p",
-			"io.kubernetes.pod.namespace":"ns"}}`, "ns/p/pause", "ns/p", cpu.Bandwidth{}, false},
-		{"nerdctl", `{"annotations":{"nerdctl/name":"db"}}`, "db", "", cpu.Bandwidth{}, false},
-		{"no names", `{"annotations":{"io.kubernetes.cri.container-name":"x"}}`, "", "", cpu.Bandwidth{}, false},
-		{"unified", `{"linux":{"resources":{"cpu":{"quota":5},"unified":{"cpu.max":"max 100000"}}}}`, "", "",
-			cpu.Bandwidth{}, false},
+			"io.kubernetes.pod.namespace":"ns"}}`, "ns/p/pause", "ns/p"},
+		{"nerdctl", `{"annotations":{"nerdctl/name":"db"}}`, "db", ""},
+		{"no names", `{"annotations":{"io.kubernetes.cri.container-name":"x"}}`, "", ""},
 	} {
 		s, err := parseSpec([]byte(tt.text))
 		if err != nil {
@@ -89,9 +84,6 @@ func TestParseSpec(t *testing.T) {
 		}
 		if s.sandbox() != strings.HasSuffix(tt.name, "sandbox") {
 			t.Errorf("%s: a sandbox: %v", tt.name, s.sandbox())
-		}
-		if got, known := s.limit(); got != tt.want || known != tt.known {
-			t.Errorf("%s: %+v, %v", tt.name, got, known)
 		}
 	}
 	if _, err := parseSpec([]byte(`{"annotations":[]}`)); err == nil {
@@ -128,7 +120,6 @@ func FuzzEngineFiles(f *testing.F) {
 		check(b, err == nil)
 		if s, err := parseSpec(data); err == nil {
 			s.names()
-			check(s.limit())
 		}
 		parseStorage(data)
 		parseDockerName(data)

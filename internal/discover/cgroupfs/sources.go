@@ -105,12 +105,14 @@ func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts)
 	var f facts
 	s.docker(&f, at.ID)
 	s.runc(&f, at.ID)
-	s.bundle(&f, at.ID, now)
-	if f.name == "" {
-		f.name = s.storageName(at.ID)
-	}
 	if f.name == "" {
 		f.name, f.pod, f.sandbox = old.name, old.pod, old.sandbox
+	}
+	if f.name == "" {
+		f.name, f.pod, f.sandbox = s.bundle(at.ID)
+	}
+	if f.name == "" {
+		f.name = s.storageName(at.ID)
 	}
 	if f.declared == nil {
 		f.declared = s.unit(at, group, now, old.declared) // the last answer stays valid until a source has another
@@ -146,23 +148,16 @@ func (s Sources) runc(f *facts, id string) {
 	}
 }
 
-// bundle reads the OCI configuration. It has the limit at the container's creation, and is not updated when
-// the limit is changed later, so its limit counts only where it is in force.
-func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth) {
+// bundle reads the names in the OCI configuration. The limit in it is the one at the container's creation, which nobody
+// updates when the limit is changed later: it declares nothing.
+func (s Sources) bundle(id string) (name, pod string, sandbox bool) {
 	for _, file := range find(s.Bundles, id) {
-		spec, err := readFile(file, parseSpec)
-		if err != nil {
-			continue
+		if spec, err := readFile(file, parseSpec); err == nil {
+			name, pod = spec.names()
+			return name, pod, spec.sandbox()
 		}
-		if name, pod := spec.names(); f.name == "" {
-			f.name, f.pod, f.sandbox = name, pod, spec.sandbox()
-		}
-		limit, known := spec.limit()
-		if f.declared == nil && known && limit.Quota == now.Quota && limit.Period == now.Period {
-			f.declared = &workload.Declared{Bandwidth: limit, Source: "OCI configuration"}
-		}
-		return
 	}
+	return "", "", false
 }
 
 func (s Sources) storageName(id string) string {

@@ -76,7 +76,7 @@ func TestSourcesBestFirst(t *testing.T) {
 	now := limited(50*ms, 100*ms)
 	h.expect(h.lookUp(now, facts{}), "", "", "", 0)
 	h.put(bundleDir+anID+"/config.json", annotated)
-	h.expect(h.lookUp(now, facts{}), "n/p/c", "", "OCI configuration", 50*ms)
+	h.expect(h.lookUp(now, facts{}), "n/p/c", "", "", 0)
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":60000,"cpu_period":100000}}}`)
 	h.expect(h.lookUp(now, facts{}), "n/p/c", "", "runc state", 60*ms)
 	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":700000000}`)
@@ -107,15 +107,14 @@ func TestSourcesReadAFileOnce(t *testing.T) {
 }
 
 // The OCI configuration is what a container was made with: a limit that was changed since must not be undone for it.
+// So its limit is not the declared one, also where it was seen in force.
 func TestSourcesDistrustTheSpec(t *testing.T) {
 	h := newHost(t)
 	h.put(bundleDir+anID+"/config.json", annotated)
-	h.expect(h.lookUp(limited(90*ms, 100*ms), facts{}), "n/p/c", "", "", 0)
 	f := h.lookUp(limited(50*ms, 100*ms), facts{})
-	h.expect(f, "n/p/c", "", "OCI configuration", 50*ms)
-	// Once seen in force, the limit stays declared, also while the quota is raised.
+	h.expect(f, "n/p/c", "", "", 0)
 	f = h.lookUp(limited(150*ms, 100*ms), f)
-	h.expect(f, "n/p/c", "", "OCI configuration", 50*ms)
+	h.expect(f, "n/p/c", "", "", 0)
 	// runc's own state is better as soon as it is there.
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":60000,"cpu_period":100000}}}`)
 	h.expect(h.lookUp(limited(150*ms, 100*ms), f), "n/p/c", "", "runc state", 60*ms)
@@ -227,10 +226,11 @@ func TestRedeclaredOnlyWhenAnother(t *testing.T) {
 	path := "/docker/" + anID
 	m := newMemory(path)
 	m.limit(path, 50_000, 100_000)
-	h.put(bundleDir+anID+"/config.json", annotated)
+	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":500000000}`)
 	s := scanner(t, m, Options{Sources: HostSources(h.root)})
 	s.Events()
-	if d := s.Refresh(path); d == nil || d.Source != "OCI configuration" {
+	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":500000000}`)
+	if d := s.Refresh(path); d == nil || d.Bandwidth.Quota != 50*ms {
 		t.Fatalf("%+v", d)
 	}
 	expectEvents(t, s)
