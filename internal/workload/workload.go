@@ -60,6 +60,7 @@ type Declared struct {
 	Bandwidth cpu.Bandwidth
 	Next      cpu.Bandwidth // what its owner is about to write, and has not confirmed; zero: nothing
 	Source    string        // for people: "systemd CPUQuota= of nginx.service", "runc state"
+	Rounded   bool          // systemd's, of a container or pod: runtimes round a limit up before systemd gets it
 }
 
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.

@@ -183,10 +183,11 @@ func (s Sources) unit(at Place, group string, now cpu.Bandwidth, old *workload.D
 	case !known:
 		return nil
 	}
-	if at.Kind != Unit {
+	rounded := at.Kind != Unit
+	if rounded {
 		limit = unrounded(limit, now)
 	}
-	return &workload.Declared{Bandwidth: limit, Source: "systemd CPUQuota= of " + name}
+	return &workload.Declared{Bandwidth: limit, Source: "systemd CPUQuota= of " + name, Rounded: rounded}
 }
 
 // find lists the files that match the patterns for an id.

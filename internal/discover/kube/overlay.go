@@ -182,8 +182,8 @@ func (o *overlay) layContainer(c *workload.Container, known *pod, is container) 
 
 // declared is the declared limit of a group. The runtime's record is exact, and is used where it exists, unless a
 // resize is pending: then the limit in the pod's status is declared until the status confirms the new one. The value in
-// the group confirms nothing: it may be a raise by the agent. A group without a quota gets none, whatever the spec
-// says.
+// the group confirms nothing: it may be a raise by the agent. What systemd says is no such record: it is rounded, and
+// out of date while systemd does not answer. A group without a quota gets none, whatever the spec says.
 func (o *overlay) declared(runtimes *workload.Declared, group string, known *pod, limit course) *workload.Declared {
 	if limit.to == 0 {
 		return runtimes
@@ -194,7 +194,7 @@ func (o *overlay) declared(runtimes *workload.Declared, group string, known *pod
 		return runtimes
 	}
 	resizes := known.resizes(now.Period)
-	if runtimes != nil && !resizes {
+	if runtimes != nil && !runtimes.Rounded && !resizes {
 		return runtimes
 	}
 	declared := &workload.Declared{Bandwidth: limit.to.bandwidth(now.Period), Source: "spec of pod " + known.name()}
