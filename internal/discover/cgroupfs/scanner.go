@@ -70,6 +70,7 @@ type Scanner struct {
 	pending   map[*node]bool // to be looked up again
 	news      []Event        // to be sent with the next snapshot
 	changed   bool           // since the last snapshot
+	missed    bool           // inotify has lost events since the last walk: any limit may have been written
 	full      bool           // the kernel refused a further watch
 	said      bool           // and that was logged
 	walked    time.Time      // when the whole tree was, last
@@ -238,15 +239,17 @@ func (s *Scanner) Rescan() error {
 	if s.err = s.walkDown(); s.err != nil {
 		s.err = fmt.Errorf("scan control groups: %w", s.err)
 	}
+	marks := s.blind() && s.walked.Sub(s.markedAll) >= blindMarkEvery
 	for _, n := range s.chosen {
-		if n.facts.declared == nil || n.facts.file != "" {
+		if marks || s.missed || n.facts.declared == nil || n.facts.file != "" || n.facts.unanswered {
 			s.changed = s.ask(n) || s.changed
 		}
 	}
+	s.missed = false
 	if s.changed || before != nil || s.err != nil {
 		s.renew()
 	}
-	if s.blind() && s.walked.Sub(s.markedAll) >= blindMarkEvery {
+	if marks {
 		s.markedAll = s.walked
 		s.queue.put(Lost, "", "", s.walked)
 	}
@@ -309,6 +312,9 @@ func (s *Scanner) fault(err error) {
 		s.lost.Add(1)
 	}
 	s.opt.Log.Warn("inotify lost events: the tree is walked again", "error", err)
+	s.mu.Lock()
+	s.missed = true
+	s.mu.Unlock()
 	s.walk()
 	s.queue.put(Lost, "", "", s.opt.Now())
 }

@@ -79,6 +79,8 @@ type facts struct {
 	sandbox  bool   // of a pod
 	declared *workload.Declared
 
+	unanswered bool // systemd did not answer the last question: it is asked again
+
 	file  string // that the limit was read from, if its owner keeps it up to date
 	stamp stamp
 }
@@ -92,7 +94,7 @@ func (s Sources) lookUp(at Place, group string, now cpu.Bandwidth, old facts) fa
 		}
 		return s.container(at, group, now, old)
 	case Unit, Pod:
-		old.declared = s.unit(at, group, now, old.declared)
+		old.declared, old.unanswered = s.unit(at, group, now, old.declared)
 	}
 	return old
 }
@@ -114,8 +116,8 @@ func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts)
 	if f.name == "" {
 		f.name = s.storageName(at.ID)
 	}
-	if f.declared == nil {
-		f.declared = s.unit(at, group, now, old.declared) // the last answer stays valid until a source has another
+	if f.declared == nil { // the last answer stays valid until a source has another
+		f.declared, f.unanswered = s.unit(at, group, now, old.declared)
 	}
 	return f
 }
@@ -171,23 +173,24 @@ func (s Sources) storageName(id string) string {
 }
 
 // unit asks systemd. While systemd does not answer, its last answer stays valid.
-func (s Sources) unit(at Place, group string, now cpu.Bandwidth, old *workload.Declared) *workload.Declared {
+func (s Sources) unit(at Place, group string, now cpu.Bandwidth,
+	old *workload.Declared) (declared *workload.Declared, unanswered bool) {
 	name := path.Base(group)
 	if s.Systemd == nil || !isUnit(name) {
-		return old
+		return old, false
 	}
 	limit, known, err := s.Systemd.Limit(group)
 	switch {
 	case err != nil:
-		return old
+		return old, true
 	case !known:
-		return nil
+		return nil, false
 	}
 	rounded := at.Kind != Unit
 	if rounded {
 		limit = unrounded(limit, now)
 	}
-	return &workload.Declared{Bandwidth: limit, Source: "systemd CPUQuota= of " + name, Rounded: rounded}
+	return &workload.Declared{Bandwidth: limit, Source: "systemd CPUQuota= of " + name, Rounded: rounded}, false
 }
 
 // find lists the files that match the patterns for an id.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/fsnotify/fsnotify"
 	godbus "github.com/godbus/dbus/v5"
 
 	"plimsoll/internal/cpu"
@@ -270,6 +271,63 @@ func TestRoundedLimits(t *testing.T) {
 		f := src.lookUp(Classify(group), group, exact, facts{})
 		if f.declared == nil || f.declared.Bandwidth != want {
 			t.Errorf("%s: %+v, want %+v", group, f.declared, want)
+		}
+	}
+}
+
+// TestSystemdIsAskedAgain: a change of a property is seen although systemd did not answer at the time, or although no
+// event told of the write.
+func TestSystemdIsAskedAgain(t *testing.T) {
+	const group = "/system.slice/nginx.service"
+	for name, c := range map[string]struct {
+		watcher watcher
+		told    bool // of the write
+		then    func(s *Scanner, m *manager, c *clock)
+	}{
+		"no answer": {&scarce{free: 100, watched: map[string]bool{}}, true, func(s *Scanner, m *manager, c *clock) {
+			c.pass(2 * lookupEvery)
+			s.lookUpPending()
+			m.change(func(m *manager) { m.mute = false })
+			c.pass(busBackOff)
+			s.walk()
+		}},
+		"no inotify": {nil, false, func(s *Scanner, m *manager, c *clock) {
+			m.change(func(m *manager) { m.mute = false })
+			c.pass(blindMarkEvery)
+			s.walk()
+		}},
+		"lost events": {&scarce{free: 100, watched: map[string]bool{}}, false, func(s *Scanner, m *manager, _ *clock) {
+			m.change(func(m *manager) { m.mute = false })
+			s.fault(fsnotify.ErrEventOverflow)
+		}},
+	} {
+		m, clock, tree := newManager(), newClock(), newMemory(group)
+		tree.limit(group, 50_000, 100_000)
+		bus := &Systemd{dial: m.dial, now: clock.Now}
+		defer bus.Close()
+		s := scanner(t, tree, Options{Resolver: include(t, group), Sources: Sources{Systemd: bus}, Now: clock.Now})
+		s.watcher = c.watcher
+		quota := func() time.Duration {
+			pods, err := s.Pods()
+			if err != nil || pods[0].Containers[0].Declared == nil {
+				t.Fatalf("%s: %+v, %v", name, pods, err)
+			}
+			return pods[0].Containers[0].Declared.Bandwidth.Quota
+		}
+		clock.pass(2 * lookupEvery)
+		s.lookUpPending() // nothing is in doubt any more
+		m.change(func(m *manager) { m.mute, m.units[nginx]["Service.CPUQuotaPerSecUSec"] = true, uint64(1_000_000) })
+		tree.limit(group, 100_000, 100_000)
+		if c.told {
+			s.mu.Lock()
+			s.written(s.nodes[group], "cpu.cfs_quota_us")
+			s.mu.Unlock()
+		}
+		if got := quota(); got != 50*ms {
+			t.Errorf("%s: %v, and systemd has not said it", name, got)
+		}
+		if c.then(s, m, clock); quota() != 100*ms {
+			t.Errorf("%s: %v is declared", name, quota())
 		}
 	}
 }
