@@ -188,7 +188,7 @@ func (s Sources) unit(at Place, group string, now cpu.Bandwidth,
 	}
 	rounded := at.Kind != Unit
 	if rounded {
-		limit = unrounded(limit, now)
+		limit = unrounded(limit, now, old)
 	}
 	return &workload.Declared{Bandwidth: limit, Source: "systemd CPUQuota= of " + name, Rounded: rounded}, false
 }

@@ -14,6 +14,7 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
 )
 
 const (
@@ -165,18 +166,24 @@ func systemdLimit(quotaPerSec, period uint64) cpu.Bandwidth {
 
 // unrounded undoes what runc and crun do to the limit of a container or pod before they hand it to systemd: they
 // round it up to 10 ms per second, and then write the exact one themselves (opencontainers/cgroups, systemd,
-// addCPUQuota). Where the limit in force rounds to systemd's, it is the declared one.
-func unrounded(declared, now cpu.Bandwidth) cpu.Bandwidth {
-	const step = 10_000 // microseconds
-	if !declared.Limited() || !now.Limited() || now.Period != declared.Period {
-		return declared
-	}
-	up := (microsPerSecond(now) + step - 1) / step * step
-	if up == microsPerSecond(declared) {
+// addCPUQuota). Where the limit in force rounds to systemd's, it is the declared one. Else, as while a raise of ours is
+// in force, it is the old declared one that does.
+func unrounded(declared, now cpu.Bandwidth, old *workload.Declared) cpu.Bandwidth {
+	if roundsTo(declared, now) {
 		now.Burst = declared.Burst
 		return now
 	}
+	if old != nil && roundsTo(declared, old.Bandwidth) {
+		return old.Bandwidth
+	}
 	return declared
+}
+
+// roundsTo says whether systemd gets a limit as this one.
+func roundsTo(declared, b cpu.Bandwidth) bool {
+	const step = 10_000 // microseconds
+	return declared.Limited() && b.Limited() && b.Period == declared.Period &&
+		(microsPerSecond(b)+step-1)/step*step == microsPerSecond(declared)
 }
 
 func microsPerSecond(b cpu.Bandwidth) int64 {

@@ -45,19 +45,29 @@ func TestSystemdLimit(t *testing.T) {
 }
 
 func TestUnrounded(t *testing.T) {
+	round, exact := limited(13*ms, 100*ms), limited(12500*time.Microsecond, 100*ms)
+	raise := limited(37500*time.Microsecond, 100*ms)
 	for _, tt := range []struct {
-		name               string
-		declared, now, out cpu.Bandwidth
+		name                    string
+		declared, now, old, out cpu.Bandwidth // old is zero: there is none
 	}{
-		{"125m is rounded to 130m", limited(13*ms, 100*ms), limited(12500*time.Microsecond, 100*ms),
-			limited(12500*time.Microsecond, 100*ms)},
-		{"exact", limited(50*ms, 100*ms), limited(50*ms, 100*ms), limited(50*ms, 100*ms)},
-		{"raised since", limited(13*ms, 100*ms), limited(37500*time.Microsecond, 100*ms), limited(13*ms, 100*ms)},
-		{"another period", limited(13*ms, 100*ms), limited(6250*time.Microsecond, 50*ms), limited(13*ms, 100*ms)},
-		{"no limit in force", limited(13*ms, 100*ms), limited(cpu.Unlimited, 100*ms), limited(13*ms, 100*ms)},
-		{"no limit declared", limited(cpu.Unlimited, 100*ms), limited(13*ms, 100*ms), limited(cpu.Unlimited, 100*ms)},
+		{"125m is rounded to 130m", round, exact, cpu.Bandwidth{}, exact},
+		{"exact", limited(50*ms, 100*ms), limited(50*ms, 100*ms), cpu.Bandwidth{}, limited(50*ms, 100*ms)},
+		{"raised since", round, raise, exact, exact},
+		{"raised since, and not known before", round, raise, cpu.Bandwidth{}, round},
+		{"resized", limited(30*ms, 100*ms), raise, exact, limited(30*ms, 100*ms)},
+		{"resized within the 10m", round, limited(12700*time.Microsecond, 100*ms), exact,
+			limited(12700*time.Microsecond, 100*ms)},
+		{"another period", round, limited(6250*time.Microsecond, 50*ms), cpu.Bandwidth{}, round},
+		{"another period before", round, raise, limited(6250*time.Microsecond, 50*ms), round},
+		{"no limit in force", round, limited(cpu.Unlimited, 100*ms), cpu.Bandwidth{}, round},
+		{"no limit declared", limited(cpu.Unlimited, 100*ms), round, exact, limited(cpu.Unlimited, 100*ms)},
 	} {
-		if got := unrounded(tt.declared, tt.now); got != tt.out {
+		var old *workload.Declared
+		if tt.old.Period > 0 {
+			old = &workload.Declared{Bandwidth: tt.old}
+		}
+		if got := unrounded(tt.declared, tt.now, old); got != tt.out {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.out)
 		}
 	}
@@ -268,9 +278,12 @@ func TestRoundedLimits(t *testing.T) {
 	exact := limited(12500*time.Microsecond, 100*ms)
 	for group, want := range map[string]cpu.Bandwidth{slice: exact,
 		"/system.slice/nginx.service": limited(13*ms, 100*ms)} {
-		f := src.lookUp(Classify(group), group, exact, facts{})
-		if f.declared == nil || f.declared.Bandwidth != want {
-			t.Errorf("%s: %+v, want %+v", group, f.declared, want)
+		var f facts
+		for _, now := range []cpu.Bandwidth{exact, limited(37500*time.Microsecond, 100*ms), exact} { // raised meanwhile
+			f = src.lookUp(Classify(group), group, now, f)
+			if f.declared == nil || f.declared.Bandwidth != want || f.declared.Rounded != (group == slice) {
+				t.Errorf("%s at %v: %+v, want %+v", group, now.Quota, f.declared, want)
+			}
 		}
 	}
 }
