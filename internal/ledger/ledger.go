@@ -59,6 +59,7 @@ type Sight struct {
 	InFile   plan.Value // what the file holds
 	Declared plan.Value // what its owner declares; "": nothing
 	Next     plan.Value // what its owner is about to write, and has not confirmed; "": nothing
+	Rounded  bool       // Declared may be rounded up (workload.RoundedUp)
 	// Period is the group's period, of a quota or burst.
 	Period time.Duration
 	// Follows: the owner writes new values from time to time. A value that replaces ours is the new baseline.
@@ -77,7 +78,7 @@ func Bandwidth(held cpu.Bandwidth, declared *workload.Declared, knob plan.Knob) 
 	}
 	s := Sight{InFile: plan.Time(held.Quota), Period: held.Period}
 	if declared != nil {
-		s.Declared = plan.Time(declared.Bandwidth.Over(held.Period))
+		s.Declared, s.Rounded = plan.Time(declared.Bandwidth.Over(held.Period)), declared.Rounded
 		if declared.Next != (cpu.Bandwidth{}) {
 			s.Next = plan.Time(declared.Next.Over(held.Period))
 		}

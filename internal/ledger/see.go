@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -31,6 +32,7 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		return None
 	}
 	scaled := e.rescale(s)
+	s.Declared = e.exact(s)
 	e.recent = [2]plan.Value{e.seen, e.ourValue()}
 	e.adjust(s)
 	e.endBackoff(now, s.InFile)
@@ -78,6 +80,22 @@ func (l *Ledger) Unread(key plan.Key) {
 	if e := l.entries[key]; e != nil {
 		e.Unread = true
 	}
+}
+
+// exact is the declared value without its rounding: the baseline, where that rounds to the same. A declared value that
+// another program has written to the file is exact itself.
+func (e *Entry) exact(s Sight) plan.Value {
+	if !s.Rounded || s.Declared == e.Baseline || s.InFile == s.Declared && s.InFile != e.ourValue() {
+		return s.Declared
+	}
+	declared, err1 := s.Declared.Time()
+	baseline, err2 := e.Baseline.Time()
+	if err1 != nil || err2 != nil || baseline == cpu.Unlimited || declared == cpu.Unlimited ||
+		workload.RoundedUp(cpu.Bandwidth{Quota: baseline, Period: s.Period}) !=
+			workload.RoundedUp(cpu.Bandwidth{Quota: declared, Period: s.Period}) {
+		return s.Declared
+	}
+	return e.Baseline
 }
 
 // adjust adopts changes of our value by the kernel or its owner that conflict with nothing.

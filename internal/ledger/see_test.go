@@ -241,3 +241,31 @@ func TestBurstComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestRounded: a declared value that was rounded up does not replace the exact baseline, which rounds to the same. An
+// owner that writes a value that rounds to the same is believed.
+func TestRounded(t *testing.T) {
+	const exact, raise = plan.Value("12.5ms"), plan.Value("37.5ms")
+	for name, c := range map[string]struct {
+		ours, held, declared plan.Value
+		state                State
+		base                 plan.Value
+	}{
+		"raised":                           {raise, raise, "13ms", Ours, exact},
+		"raised by less than the rounding": {"12.7ms", "12.7ms", "12.7ms", Ours, exact},
+		"put back":                         {exact, exact, "13ms", Untouched, exact},
+		"resized by less":                  {raise, "12.7ms", "12.7ms", Untouched, "12.7ms"},
+		"resized":                          {raise, raise, "30ms", Ours, "30ms"},
+		"resized, and written":             {raise, "30ms", "30ms", Untouched, "30ms"},
+	} {
+		l := New()
+		l.Adopt(key, exact, c.ours)
+		for _, after := range []time.Duration{0, lostAfter, 2 * lostAfter} {
+			l.See(t0.Add(after), key,
+				Sight{InFile: c.held, Declared: c.declared, Rounded: true, Period: 100 * time.Millisecond})
+		}
+		if e, _ := l.Entry(key); e.State != c.state || e.Baseline != c.base {
+			t.Errorf("%s: %s, baseline %s, want %s, %s", name, e.State, e.Baseline, c.state, c.base)
+		}
+	}
+}

@@ -63,6 +63,13 @@ type Declared struct {
 	Rounded   bool          // systemd's, of a container or pod: runtimes round a limit up before systemd gets it
 }
 
+// RoundedUp is a limit as runc and crun hand it to systemd: in microseconds a second, rounded up to 10 ms
+// (opencontainers/cgroups, systemd, addCPUQuota).
+func RoundedUp(b cpu.Bandwidth) int64 {
+	const step = 10_000
+	return (int64(b.CPUs()*1e6+0.5) + step - 1) / step * step
+}
+
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.
 type Container struct {
 	ID

@@ -164,10 +164,9 @@ func systemdLimit(quotaPerSec, period uint64) cpu.Bandwidth {
 	return b
 }
 
-// unrounded undoes what runc and crun do to the limit of a container or pod before they hand it to systemd: they
-// round it up to 10 ms per second, and then write the exact one themselves (opencontainers/cgroups, systemd,
-// addCPUQuota). Where the limit in force rounds to systemd's, it is the declared one. Else, as while a raise of ours is
-// in force, it is the old declared one that does.
+// unrounded undoes what runc and crun do to the limit of a container or pod before they hand it to systemd: they round
+// it up (workload.RoundedUp), and then write the exact one themselves. Where the limit in force rounds to systemd's, it
+// is the declared one. Else, as while a raise of ours is in force, it is the old declared one, if that does.
 func unrounded(declared, now cpu.Bandwidth, old *workload.Declared) cpu.Bandwidth {
 	if roundsTo(declared, now) {
 		now.Burst = declared.Burst
@@ -181,11 +180,6 @@ func unrounded(declared, now cpu.Bandwidth, old *workload.Declared) cpu.Bandwidt
 
 // roundsTo says whether systemd gets a limit as this one.
 func roundsTo(declared, b cpu.Bandwidth) bool {
-	const step = 10_000 // microseconds
 	return declared.Limited() && b.Limited() && b.Period == declared.Period &&
-		(microsPerSecond(b)+step-1)/step*step == microsPerSecond(declared)
-}
-
-func microsPerSecond(b cpu.Bandwidth) int64 {
-	return int64(b.CPUs()*1e6 + 0.5)
+		workload.RoundedUp(b) == int64(declared.CPUs()*1e6+0.5)
 }
