@@ -159,8 +159,11 @@ func TestDockerContainers(t *testing.T) {
 	s.opt.Sources.Docker = nil
 	s.nodes[c.Path].facts = facts{}
 	s.mu.Unlock()
-	if d := s.Refresh(c.Path); d == nil || d.Source != "runc state" || d.Bandwidth.Quota != 150*time.Millisecond {
-		t.Errorf("runc's state: %+v", d)
+	if err := s.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	if c = e.await(s, second, "runc's state", quota(150*time.Millisecond)); c.Declared.Source != "runc state" {
+		t.Errorf("%+v", c.Declared)
 	}
 
 	e.docker("rm", "-f", "before")

@@ -3,8 +3,6 @@ package cgroupfs
 import (
 	"sort"
 	"time"
-
-	"plimsoll/internal/workload"
 )
 
 // lookupEvery is the shortest time between two lookups of one group because of events. It is also how long after the
@@ -13,21 +11,6 @@ const lookupEvery = time.Second
 
 // lookup holds the times of a group's last lookup and of its last change.
 type lookup struct{ asked, doubted time.Time }
-
-// Refresh looks up the declared limit of a group at once. It is for a value in the kernel
-// that the caller did not expect.
-func (s *Scanner) Refresh(group string) *workload.Declared {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.nodes[group]
-	if n == nil || s.chosen[n.ID] == nil {
-		return nil
-	}
-	if s.ask(n) {
-		s.renew()
-	}
-	return n.facts.declared
-}
 
 // doubt notes that the facts about a group may change.
 func (s *Scanner) doubt(n *node) {

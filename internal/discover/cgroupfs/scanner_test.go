@@ -372,7 +372,7 @@ func TestNothingWaitsForASource(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Refresh(unit)
+		_ = s.Rescan()
 	}()
 	<-asked
 	var touched []string
