@@ -201,10 +201,11 @@ func (s *session) UpdatePodSandbox(_ context.Context, pod *api.PodSandbox, _, r 
 	return nil
 }
 
-// ask has the agent prepare for a resize. It returns when that is done, or after answerWithin.
+// ask has the agent prepare for a resize. It returns when that is done, or after answerWithin. A quota of 0 changes
+// nothing: CRI-O sends it with an update of other values, such as CPUs of the static CPU manager. No limit is -1.
 func (p *Plugin) ask(name string, to *api.LinuxCPU) {
 	group := groupOf(name)
-	if group == "" || to.GetQuota() == nil {
+	if group == "" || to.GetQuota().GetValue() == 0 {
 		return
 	}
 	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: time.Duration(to.GetPeriod().GetValue()) * time.Microsecond}

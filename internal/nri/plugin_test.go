@@ -241,3 +241,20 @@ func TestEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyQuotasAreResizes: an update of CPU numbers has no quota, or with CRI-O a quota of 0, and is no resize.
+func TestOnlyQuotasAreResizes(t *testing.T) {
+	a := &asked{list: map[string]cpu.Bandwidth{}, wait: make(chan struct{})}
+	close(a.wait)
+	p := New(Options{PrepareResize: a.prepareResize})
+	period := api.UInt64(100_000)
+	for group, quota := range map[string]*api.OptionalInt64{"/absent": nil, "/zero": api.Int64(0),
+		"/none": api.Int64(-1), "/some": api.Int64(20_000)} {
+		p.ask(group, &api.LinuxCPU{Cpus: "0-3", Quota: quota, Period: period})
+	}
+	want := map[string]cpu.Bandwidth{"/none": {Quota: cpu.Unlimited, Period: 100 * time.Millisecond},
+		"/some": {Quota: 20 * time.Millisecond, Period: 100 * time.Millisecond}}
+	if diff := cmp.Diff(want, a.list); diff != "" || p.Status().Asked != 2 {
+		t.Errorf("asked %d times: %s", p.Status().Asked, diff)
+	}
+}
