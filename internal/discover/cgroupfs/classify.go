@@ -56,12 +56,16 @@ const (
 	kubernetes = "kubernetes"
 )
 
+// split is what Podman puts before the id of a container in its service's own group (--cgroups=split, as with Quadlet).
+const split = "libpod-payload"
+
 // prefixes are what the engines put before a container's id in the name of a scope (systemd driver) or a folder.
 var prefixes = []struct{ prefix, runtime string }{
 	{"cri-containerd", containerd},
 	{"crio", crio},
 	{"docker", docker},
 	{"libpod", podman},
+	{split, podman},
 	{"nerdctl", containerd},
 }
 

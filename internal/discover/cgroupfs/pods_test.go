@@ -225,3 +225,29 @@ func TestNamesWithoutAnEngine(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestQuadlet: the configuration of a service applies to the container that Podman has put into the service's group.
+func TestQuadlet(t *testing.T) {
+	const service = "/system.slice/web.service"
+	payload := service + expand("/libpod-payload-<a>")
+	for cgroup, want := range map[string]struct {
+		outline string
+		policy  strategy.Policy
+	}{
+		"/lab":                    {": " + payload + "\n", strategy.None},
+		service:                   {service + ": " + payload + "\n", strategy.Auto},
+		service + "/libpod-payl*": {": " + payload + "\n", strategy.Auto},
+	} {
+		f, err := config.Parse("test", []byte("overrides: [{cgroup: "+cgroup+", policy: auto}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := scanner(t, newMemory(payload, service+"/runtime"), Options{Resolver: f})
+		if got := outline(t, s); got != want.outline {
+			t.Errorf("%s: %s", cgroup, got)
+		}
+		if pods, _ := s.Pods(); pods[0].Containers[0].Strategy.Policy != want.policy {
+			t.Errorf("%s: %+v", cgroup, pods[0])
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/workload"
@@ -38,10 +39,12 @@ func (s *Scanner) measure(n *node) bool {
 	return n.limited != was
 }
 
-// resolve returns the configuration of a group. A glob that matches a container's scope also matches the group in it.
+// resolve returns the configuration of a group. A glob that matches a container's scope also matches the group in it,
+// and one that matches a service its container: the container's id is another one after each start.
 func (s *Scanner) resolve(n *node) config.Effective {
 	e := s.opt.Resolver.Resolve(n.Path)
-	if n.place.inner && !e.Matched {
+	inService := n.place.Kind == Container && strings.HasPrefix(path.Base(n.Path), split)
+	if (n.place.inner || inService) && !e.Matched {
 		e = s.opt.Resolver.Resolve(path.Dir(n.Path))
 	}
 	return e
