@@ -97,7 +97,8 @@ func podSize(o *corev1.Pod, own course, sizes map[string]size) (limit course, re
 // ownLimit is the limit of a pod for all its containers together. The status has the limit in force since pods can be
 // resized in place (InPlacePodLevelResourcesVerticalScaling), but the kubelet reads it from the pod's group
 // (kubelet_pods.go, convertToAPIPodLevelResourcesStatus), where a raise of ours may be. So the status is believed where
-// it has what the spec has or had before: then a resize is under way, or over.
+// it has what the spec has or had before: then a resize is under way, or over. Where a resize is put off that adds the
+// limit, the status has none.
 //
 // Known limits: what the spec had before the agent started is not known. A resize that is under way then counts as
 // done, and one that is put off has the status believed.
@@ -105,12 +106,15 @@ func ownLimit(o *corev1.Pod, before course) course {
 	if o.Spec.Resources == nil {
 		return course{}
 	}
-	to := cpuOf(o.Spec.Resources.Limits)
-	if o.Status.Resources == nil || to == 0 {
-		return course{to, to}
+	to, off, is := cpuOf(o.Spec.Resources.Limits), putOff(o), milli(0)
+	if o.Status.Resources != nil {
+		is = cpuOf(o.Status.Resources.Limits)
 	}
-	is, off := cpuOf(o.Status.Resources.Limits), putOff(o)
 	switch {
+	case to == 0:
+		return course{}
+	case is == 0 && off:
+		is = before.is
 	case is == 0, before.to == 0 && !off:
 		is = to
 	case before.to > 0 && is != to && is != before.is && is != before.to:

@@ -154,6 +154,8 @@ func TestResizeOfThePodsOwnLimit(t *testing.T) {
 		{"at first, at a raise", "2", "3501m", false, course{}, still, false},
 		{"at first, down", "1", "2", false, course{}, course{1000, 1000}, false},
 		{"at first, down, put off", "1", "2", true, course{}, still, false},
+		{"added, put off", "2", "", true, course{}, course{4000, 4000}, false},
+		{"not reported, down, put off", "1", "", true, still, still, false},
 	} {
 		o := web("")
 		own := cpuIs(c.spec)
