@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"plimsoll/internal/cpu"
@@ -38,4 +39,47 @@ func TestTheSpecOutlivesSystemd(t *testing.T) {
 	resize("4", "4", 400*ms, 400*ms, 0)
 	resize("5", "4", 500*ms, 400*ms, 500*ms)
 	resize("5", "5", 500*ms, 500*ms, 0)
+}
+
+// TestContainersWithoutALimit have the limit that their pod has for all its containers together, without the pod's
+// overhead, and follow its resize. The sandbox has none.
+func TestContainersWithoutALimit(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a", "b", "c"))
+	pod := web("")
+	pod.Spec.Containers = []corev1.Container{box("apache", "", ""), box("side", "", "100m")}
+	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, runs("side", "b"))
+	pod.Spec.Overhead = cpuIs("50m")
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: cpuIs("400m")}
+	is := func(quota, next time.Duration) *workload.Declared {
+		d := &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms},
+			Source: "spec of pod default/web"}
+		if next > 0 {
+			d.Next = cpu.Bandwidth{Quota: next, Period: 100 * ms}
+		}
+		return d
+	}
+	expect := func(when string, want ...*workload.Declared) {
+		t.Helper()
+		w.given(node(nil), pod)
+		p := w.pod(0)
+		got := []*workload.Declared{p.Declared}
+		for _, c := range p.Containers {
+			got = append(got, c.Declared)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", when, diff)
+		}
+	}
+	expect("at first", is(45*ms, 0), is(40*ms, 0), is(10*ms, 0), nil)
+	if c := w.pod(0).Containers[0]; c.Request != 0 {
+		t.Errorf("a request of %v of the pod's limit", c.Request)
+	}
+	pod = pod.DeepCopy()
+	pod.Spec.Resources.Limits = cpuIs("200m")
+	pod.Status.Resources = &corev1.ResourceRequirements{Limits: cpuIs("400m")}
+	expect("resized", is(45*ms, 25*ms), is(40*ms, 20*ms), is(10*ms, 0), nil)
+	pod = pod.DeepCopy()
+	pod.Status.Resources = &corev1.ResourceRequirements{Limits: cpuIs("200m")}
+	expect("confirmed", is(25*ms, 0), is(20*ms, 0), is(10*ms, 0), nil)
 }

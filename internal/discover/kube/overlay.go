@@ -176,7 +176,11 @@ func (o *overlay) layContainer(c *workload.Container, known *pod, is container) 
 	case is.limit.to > 0: // a request of 0: its limit is no reservation
 		c.Request = leastRequest
 	}
-	c.Declared = o.declared(c.Declared, c.Path, known, is.limit)
+	limit := is.limit
+	if limit.to == 0 { // the kubelet gives it the pod's own (kuberuntime_container_linux.go, getCPULimit)
+		limit = known.own
+	}
+	c.Declared = o.declared(c.Declared, c.Path, known, limit)
 	c.Started = c.Started || is.started
 }
 
