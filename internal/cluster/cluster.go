@@ -124,4 +124,7 @@ func (c *Cluster) Report(s *report.Status) {
 	if k.Fault != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemKubernetes, k.Fault))
 	}
+	if k.NoNode {
+		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemNoNode, k.Node))
+	}
 }

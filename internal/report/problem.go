@@ -103,6 +103,8 @@ const (
 
 	// The API server does not answer; the last known state stays in force. Do: see the error.
 	ProblemKubernetes = "kubernetes: %s"
+	// The API server lists no pods for such a node, so nothing is done for them. Do: as the hint says.
+	ProblemNoNode = "kubernetes: there is no node %s; hint: name it with --node-name, as `kubectl get nodes` does"
 	// A field of an annotation, a label or a ConfigMap is bad. Do: correct it; the line says where.
 	ProblemRejected = "%s: rejected, the last good value stays in force"
 	// The text of the status lists 20 of them. Do: as the hint says.

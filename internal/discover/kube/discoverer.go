@@ -95,6 +95,7 @@ type Discoverer struct {
 	mu       sync.Mutex      // held for no longer than it takes to look something up, or to change it
 	pods     map[string]*pod // by UID on the node
 	labels   map[string]string
+	found    bool           // this node, at the API server
 	seen     map[query]bool // whose first list was received
 	maps     map[ConfigMap]*corev1.ConfigMap
 	config   config.Kubernetes

@@ -293,3 +293,19 @@ func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
 		t.Errorf("ConfigMaps were read in: %s", diff)
 	}
 }
+
+// TestNoSuchNode: a name that no node has is told of once everything was listed, and no longer when the node is there.
+func TestNoSuchNode(t *testing.T) {
+	w := newWorld(t)
+	if s := w.d.Status(); s.NoNode {
+		t.Errorf("before the first list: %+v", s)
+	}
+	w.given(web(""))
+	if s := w.d.Status(); !s.Ready || !s.NoNode || s.Node != "n1" {
+		t.Errorf("no node: %+v", s)
+	}
+	w.given(node(nil), web(""))
+	if s := w.d.Status(); s.NoNode {
+		t.Errorf("the node is there: %+v", s)
+	}
+}

@@ -90,7 +90,7 @@ func (d *Discoverer) putNode(n *corev1.Node) bool {
 	if maps.Equal(n.Labels, d.labels) && uid == d.mirrors.node.uid {
 		return false
 	}
-	d.change(func() { d.labels = n.Labels })
+	d.change(func() { d.labels, d.found = n.Labels, true })
 	if uid == d.mirrors.node.uid {
 		return true
 	}

@@ -15,6 +15,7 @@ type Status struct {
 	Pods       int    // that the API server listed
 	Matched    int    // that have groups
 	Ready      bool   // everything was listed at least once: strategies are in force
+	NoNode     bool   // the API server has no node of this name
 	ConfigMaps []ConfigMapRead
 	// Rejected are the fields of pods and ConfigMaps with invalid values now: the first of RejectedNow.
 	Rejected      []*config.Rejected
@@ -41,6 +42,7 @@ func (d *Discoverer) Status() Status {
 		s.ConfigMaps = append(s.ConfigMaps, ConfigMapRead{n, d.maps[n] != nil})
 	}
 	s.Pods, s.Matched, s.Ready = len(d.pods), d.matched, d.ready()
+	s.NoNode = s.Ready && !d.found
 	s.RejectedTotal, s.Rejected = d.rejected, d.rejections()
 	cuts := d.cuts // never written to
 	d.mu.Unlock()
