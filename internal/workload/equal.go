@@ -21,6 +21,7 @@ func (c Container) Equal(o Container) bool {
 // Equal says whether it is the same pod, and the same is known of it and its containers.
 func (p Pod) Equal(o Pod) bool {
 	return p.ID == o.ID && p.Name == o.Name && p.Namespace == o.Namespace && p.Request == o.Request &&
+		p.Own == o.Own && p.Delegated == o.Delegated &&
 		p.Declared.Equal(o.Declared) && slices.EqualFunc(p.Containers, o.Containers, Container.Equal)
 }
 

@@ -22,6 +22,8 @@ func TestEqual(t *testing.T) {
 		"request":               func(p *Pod) { p.Request++ },
 		"limit":                 func(p *Pod) { p.Declared.Bandwidth.Quota++ },
 		"no limit":              func(p *Pod) { p.Declared = nil },
+		"a limit for all":       func(p *Pod) { p.Own = true },
+		"of a user":             func(p *Pod) { p.Delegated = true },
 		"a container's name":    func(p *Pod) { p.Containers[0].Name = "" },
 		"a container's limit":   func(p *Pod) { p.Containers[0].Declared = &Declared{} },
 		"a container's class":   func(p *Pod) { p.Containers[0].Class = ClassBE },

@@ -83,3 +83,19 @@ func TestContainersWithoutALimit(t *testing.T) {
 	pod.Status.Resources = &corev1.ResourceRequirements{Limits: cpuIs("200m")}
 	expect("confirmed", is(25*ms, 0), is(20*ms, 0), is(10*ms, 0), nil)
 }
+
+// TestOwnLimitIsNews: a limit for all containers together that is the sum of theirs makes another snapshot.
+func TestOwnLimitIsNews(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	pod := web("")
+	w.given(node(nil), pod)
+	if w.pod(0).Own {
+		t.Fatal("the pod has a limit of its own")
+	}
+	pod = pod.DeepCopy()
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: cpuIs("4")}
+	if w.given(node(nil), pod); !w.pod(0).Own {
+		t.Error("the last snapshot stays")
+	}
+}
