@@ -99,3 +99,22 @@ func TestOwnLimitIsNews(t *testing.T) {
 		t.Error("the last snapshot stays")
 	}
 }
+
+// TestAnAddedLimitIsPutOff: a pod that had no limit of its own has none while the kubelet puts it off, also where the
+// status has a raise of ours, which the kubelet has read from the group.
+func TestAnAddedLimitIsPutOff(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	pod := web("")
+	w.given(node(nil), pod)
+	pod = pod.DeepCopy()
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: cpuIs("2")}
+	pod.Status.Resources = &corev1.ResourceRequirements{Limits: cpuIs("7001m")}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue}}
+	for range 2 {
+		w.given(node(nil), pod)
+		if p := w.pod(0); p.Own || p.Declared.Bandwidth.Quota != 400*ms || p.Containers[0].Paused {
+			t.Errorf("%+v, declared %+v", p, p.Declared)
+		}
+	}
+}

@@ -24,6 +24,11 @@ func (d *Discoverer) putPod(o *corev1.Pod) {
 	var own course
 	if last := d.pods[string(o.UID)]; last != nil {
 		own = last.own
+		if own.to == 0 && o.Spec.Resources != nil && putOff(o) { // what adds a limit of its own is not to be
+			without := *o
+			without.Spec.Resources = &corev1.ResourceRequirements{Requests: o.Spec.Resources.Requests}
+			o = &without
+		}
 	}
 	p := newPod(o, own)
 	d.judge(p)
