@@ -183,6 +183,24 @@ func TestKernelUndone(t *testing.T) {
 	}
 }
 
+// TestKernelOwnWritesAreNotUndone: a raise and its give-back before a refill are no owner's writes that it undid, also
+// where the files of the group are kept open.
+func TestKernelOwnWritesAreNotUndone(t *testing.T) {
+	r := newRace(t, true, 0)
+	p := r.pod
+	p.tree.KeepOnly(10)
+	p.tree.KeepOpen(p.a.Path)
+	for _, quota := range []plan.Value{"90ms", "50ms"} {
+		p.wantOutcomes(r.w.Do([]plan.Change{p.change(p.a, plan.Quota, quota)}), plan.Applied)
+		r.look()
+	}
+	p.wantOutcomes(r.w.Do([]plan.Change{r.refill}), plan.Applied)
+	r.look()
+	if n := r.reported.Load(); n != 0 {
+		t.Errorf("%d writes are reported, and no owner wrote", n)
+	}
+}
+
 // TestKernelUndoneAtTheFirstRefill: an owner's write that the first refill of a group undoes is reported, and no other.
 func TestKernelUndoneAtTheFirstRefill(t *testing.T) {
 	r := newRace(t, false, 2000)

@@ -132,15 +132,15 @@ func (d *Dir) KeepOnly(most int) {
 	d.open.keepOnly(most)
 }
 
-// KeepOpen keeps the files of a directory open that are read or written from now on.
+// KeepOpen keeps the files of a directory open that each reading or each refill uses, from its next one on.
 func (d *Dir) KeepOpen(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open.keep[path.Clean(dir)] = true
 }
 
-// CloseFiles closes the open files of a directory except the one that was written last. The next refill of the group
-// writes that file, and opening it would take longer than the write.
+// CloseFiles closes the open files of a directory except the one that a refill writes: opening it would take longer
+// than the write.
 func (d *Dir) CloseFiles(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

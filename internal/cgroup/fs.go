@@ -35,7 +35,7 @@ func (t *Tree) KeepOnly(most int) {
 	}
 }
 
-// KeepOpen keeps the files of a group open that are read or written from now on, for a group that is read often.
+// KeepOpen keeps the files open that each reading or each refill of a group uses, for a group that is read often.
 func (t *Tree) KeepOpen(group string) { t.keep(group, keeper.KeepOpen) }
 
 // CloseFiles closes the files of a group that is read rarely, except the one that a refill writes.

@@ -28,8 +28,8 @@ func descriptors(t *testing.T, below string) []string {
 	return list
 }
 
-// TestKernelHeldFiles: only a group named by Hold has open files. The second write uses the descriptor of the first,
-// also after Release. A group that was removed has no open file.
+// TestKernelHeldFiles: only a group named by KeepOpen has open files. The second refill uses the descriptor of the
+// first, also after CloseFiles. A group that was removed has no open file.
 func TestKernelHeldFiles(t *testing.T) {
 	g := cgrouptest.New(t)
 	cgrouptest.Need(t, g.Features().Get(cgroup.FeatureBurst))
@@ -55,13 +55,13 @@ func TestKernelHeldFiles(t *testing.T) {
 	}
 	look()
 	if open := refill(0); len(open) != 0 {
-		t.Errorf("of a group without Hold %q are open", open)
+		t.Errorf("of a group without KeepOpen %q are open", open)
 	}
 	tree.KeepOpen(g.Path)
 	look()
 	first := refill(3 * time.Millisecond)
 	if len(first) != 2 {
-		t.Errorf("of a group after Hold %q are open, want cpu.stat and the burst", first)
+		t.Errorf("of a group after KeepOpen %q are open, want cpu.stat and the burst", first)
 	}
 	if again := refill(7 * time.Millisecond); !slices.Equal(first, again) {
 		t.Errorf("the second refill has opened a file: %q, then %q", first, again)
@@ -80,10 +80,14 @@ func TestKernelHeldFiles(t *testing.T) {
 // TestKernelWriteToAGroupMadeAnew: an open file of a group that is gone does not keep a write from the new one.
 func TestKernelWriteToAGroupMadeAnew(t *testing.T) {
 	g := cgrouptest.New(t)
+	cgrouptest.Need(t, g.Features().Get(cgroup.FeatureBurst))
 	tree, dir := g.Tree(), g.Dir()
 	tree.KeepOnly(10)
 	tree.KeepOpen(g.Path)
 	g.Limit(20 * time.Millisecond)
+	if err := tree.SetBurst(g.Path, 5*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
 	root := path.Dir(g.File("cpu.stat"))
 	if n := len(descriptors(t, root)); n != 1 {
 		t.Fatalf("%d files are open", n)
@@ -92,18 +96,17 @@ func TestKernelWriteToAGroupMadeAnew(t *testing.T) {
 	if err := os.Remove(root); err != nil {
 		t.Fatal(err)
 	}
-	if err := tree.SetQuota(g.Path, 10*time.Millisecond); err == nil {
+	if err := tree.SetBurst(g.Path, 10*time.Millisecond); err == nil {
 		t.Error("a write to a group that is gone was taken")
 	}
 	if err := dir.Mkdir(tree.Dir(g.Path)); err != nil {
 		t.Fatal(err)
 	}
 	g.Limit(30 * time.Millisecond)
-	if got := bandwidth(t, g); got.Quota != 30*time.Millisecond {
-		t.Errorf("the new group has %v", got)
-	}
-	if err := tree.SetQuota(g.Path, 40*time.Millisecond); err != nil || bandwidth(t, g).Quota != 40*time.Millisecond {
-		t.Errorf("the new group has %v, %v", bandwidth(t, g), err)
+	for _, burst := range []time.Duration{15 * time.Millisecond, 20 * time.Millisecond} {
+		if err := tree.SetBurst(g.Path, burst); err != nil || bandwidth(t, g).Burst != burst {
+			t.Errorf("the new group has %v, %v", bandwidth(t, g), err)
+		}
 	}
 }
 

@@ -49,12 +49,20 @@ func often(name string) bool {
 	return base == "cpu.stat" || base == "cpuacct.usage"
 }
 
-// wants says whether a file is kept open as long as the list is not full.
+// refilled says whether a refill writes the file.
+func refilled(name string) bool {
+	base := path.Base(name)
+	return base == "cpu.max.burst" || base == "cpu.cfs_burst_us"
+}
+
+// wants says whether a file is kept open as long as the list is not full. A quota's file is closed after each write:
+// Notify counts a write when the file is closed, and one that is counted at a later refill would look like a write
+// that this refill undid.
 func (o *openFiles) wants(f openFile) bool {
 	if !o.chosen {
 		return o.limit > 0 && !f.writes
 	}
-	return o.limit > 0 && (f.writes || often(f.name)) && o.keep[path.Dir(f.name)]
+	return o.limit > 0 && (f.writes && refilled(f.name) || often(f.name)) && o.keep[path.Dir(f.name)]
 }
 
 // add keeps a file open. Where the list is full, a random file is closed. The files are read in a cycle, so the oldest
@@ -69,15 +77,12 @@ func (o *openFiles) add(f openFile) bool {
 		}
 		o.close(f.name)
 	}
-	dir := path.Dir(f.name)
-	if f.writes {
-		o.closeIn(dir, func(other openFile) bool { return other.writes })
-	}
 	if len(o.list) >= o.limit && !o.makeRoom(f.writes) {
 		return false
 	}
 	o.at[f.name] = len(o.list)
 	o.list = append(o.list, f)
+	dir := path.Dir(f.name)
 	o.in[dir] = append(o.in[dir], f.name)
 	return true
 }
