@@ -125,7 +125,7 @@ func (d *Dir) drop(name string, fd int) {
 	}
 }
 
-// KeepOnly keeps files open only of the directories that KeepOpen names, and at most so many.
+// KeepOnly keeps files open only of the directories that KeepOpen names, and at most so many, within NewDir's bound.
 func (d *Dir) KeepOnly(most int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

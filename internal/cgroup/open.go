@@ -14,6 +14,7 @@ import (
 // a kilobyte. So a group that is read once in minutes has none, except for the file that a refill writes.
 type openFiles struct {
 	limit  int
+	bound  int             // of limit: descriptors that the process may use for this
 	most   int             // entries of keep since shrink
 	chosen bool            // only files of directories named by Hold are kept
 	keep   map[string]bool // directories
@@ -30,8 +31,8 @@ type openFile struct {
 }
 
 func newOpenFiles(limit int) openFiles {
-	return openFiles{limit: limit, keep: map[string]bool{}, at: map[string]int{}, in: map[string][]string{},
-		rnd: rand.New(rand.NewPCG(1, 1))}
+	return openFiles{limit: limit, bound: limit, keep: map[string]bool{}, at: map[string]int{},
+		in: map[string][]string{}, rnd: rand.New(rand.NewPCG(1, 1))}
 }
 
 func (o *openFiles) find(name string) (openFile, bool) {
@@ -115,13 +116,13 @@ func (o *openFiles) closeIn(dir string, which func(openFile) bool) {
 }
 
 func (o *openFiles) keepOnly(most int) {
-	o.chosen, o.limit = true, most
+	o.chosen, o.limit = true, min(most, o.bound)
 	for i := len(o.list) - 1; i >= 0; i-- {
 		if !o.wants(o.list[i]) {
 			o.closeAt(i)
 		}
 	}
-	for len(o.list) > max(0, most) {
+	for len(o.list) > max(0, o.limit) {
 		o.makeRoom(true)
 	}
 }

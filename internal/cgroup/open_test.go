@@ -173,6 +173,17 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	s.want("none may be")
 }
 
+// TestOpenFilesLeaveDescriptors: however many groups there are, no more files are open than the process may spare.
+func TestOpenFilesLeaveDescriptors(t *testing.T) {
+	d := newDir(t.TempDir(), 2)
+	for most, want := range map[int]int{100: 2, 1: 1} {
+		d.KeepOnly(most)
+		if d.open.limit != want {
+			t.Errorf("%d files may be open, want %d", d.open.limit, want)
+		}
+	}
+}
+
 // TestWrittenTakesThePlaceOfRead: the file that is opened for writing is read through the same descriptor.
 func TestWrittenTakesThePlaceOfRead(t *testing.T) {
 	s := newShelf(t, 10)
