@@ -54,28 +54,30 @@ func (a *Agent) Resume(context.Context) error {
 func (a *Agent) Pause(_ context.Context, container string, d time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, err := a.pause(container, d, false)
+	_, _, err := a.pause(container, d, false)
 	return err
 }
 
-func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.Result, error) {
+func (a *Agent) pause(container string, d time.Duration, release bool) (groups []string, results []plan.Result,
+	err error) {
 	now := a.Clock()
 	found, err := report.Find(a.status(nil, now).Containers, container)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if d < 0 {
-		return nil, fmt.Errorf("pause for %v: not a time", d)
+		return nil, nil, fmt.Errorf("pause for %v: not a time", d)
 	}
 	a.colocation.Again() // suppression ends
-	for _, path := range a.reader.Family(found.Cgroup) {
+	groups = a.reader.Family(found.Cgroup)
+	for _, path := range groups {
 		err := a.Pauses.Set(path, now.Add(d), now, release)
 		if err != nil && !release { // a release is in force all the same
-			return nil, err
+			return nil, nil, err
 		}
 		a.at(path).MarkDue()
 	}
-	return a.tick(now).Results, nil
+	return groups, a.tick(now).Results, nil
 }
 
 // Release restores a container's files for a time, so that its owner can set a lower limit: the kernel would refuse a
@@ -83,13 +85,25 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	results, err := a.pause(container, d, true)
-	for _, r := range results {
-		if r.Outcome == plan.Refused && err == nil {
-			err = fmt.Errorf("not everything could be restored: %s %s: %s", r.Change.Cgroup.Path, r.Change.Knob, r.Err)
+	groups, results, err := a.pause(container, d, true)
+	for _, path := range groups {
+		if g := a.at(path); g != nil && err == nil {
+			err = a.unrestored(g)
 		}
 	}
 	return results, err
+}
+
+// unrestored is an error if a value of ours is in a file of a group that is released: its restore was refused, now or
+// so lately that it waits for its next attempt.
+func (a *Agent) unrestored(g *group) error {
+	for _, knob := range []plan.Knob{plan.Quota, plan.Burst} {
+		if e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: knob}); e.Ours() {
+			why := cmp.Or(e.Problem, string(e.Blocked(a.Clock())), "try again")
+			return fmt.Errorf("not everything could be restored: %s %s: %s", g.Path, knob, why)
+		}
+	}
+	return nil
 }
 
 // resizeFor is for how long a pod is kept at its limits after its owner announced others: the owner writes the

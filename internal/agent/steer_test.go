@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
 
@@ -133,7 +134,7 @@ func TestReleaseMakesWay(t *testing.T) {
 	w.want("/lab/a", 20*ms, 20*ms) // the new limit is the base
 }
 
-// TestReleaseThatIsRefused: what could not be put back is an error.
+// TestReleaseThatIsRefused: what could not be put back is an error, also where it waits for its next attempt.
 func TestReleaseThatIsRefused(t *testing.T) {
 	w := raised(t)
 	w.kernel.Fault = func(op, _ string, _ []byte) error {
@@ -142,11 +143,52 @@ func TestReleaseThatIsRefused(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.agent.Release(context.Background(), "a", time.Minute)
-	if err == nil || !strings.Contains(err.Error(), "not everything could be restored: /lab/a quota") {
-		t.Errorf("got %v, want what is not restored", err)
+	for range 2 {
+		_, err := w.agent.Release(context.Background(), "a", time.Minute)
+		if err == nil || !strings.Contains(err.Error(), "not everything could be restored: /lab/a quota: refused") {
+			t.Errorf("got %v, want what is not restored", err)
+		}
 	}
 	w.wantProblem("refused quota")
+	w.kernel.Fault = nil
+	w.run(5 * time.Second)
+	if _, err := w.agent.Release(context.Background(), "a", time.Minute); err != nil {
+		t.Error(err)
+	}
+	w.want("/lab/a", 50*ms, 0)
+}
+
+// TestReleaseBesideARefill: a release puts back at once, also where another container of the pod is refilled meanwhile.
+func TestReleaseBesideARefill(t *testing.T) {
+	w, _ := subscribed(t, true)
+	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "/pod"}
+	for i, p := range []strategy.Policy{strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly} {
+		c := w.container([]string{"/pod/a", "/pod/b"}[i], 50*ms, sim.Load{})
+		c.Strategy.Policy = p
+		w.kernel.SetTasks(c.Path, 2)
+		pod.Containers = append(pod.Containers, c)
+	}
+	w.place.pods = []workload.Pod{pod}
+	w.run(960 * ms)
+	w.want("/pod/a", 50*ms, 50*ms)
+	throttle := w.throttled("/pod/b", 100*time.Microsecond)
+	var answered <-chan struct{}
+	w.kernel.Fault = func(_, name string, _ []byte) error {
+		if answered == nil && strings.HasPrefix(name, "cpu/pod/a/") {
+			answered = w.answer(throttle)
+		}
+		return nil
+	}
+	_, err := w.agent.Release(t.Context(), "/pod/a", time.Minute)
+	w.kernel.Fault = nil
+	if answered == nil {
+		t.Fatal("the group was not read")
+	}
+	<-answered
+	if err != nil || w.refills() != 1 {
+		t.Errorf("%v, %d refills", err, w.refills())
+	}
+	w.want("/pod/a", 50*ms, 0)
 }
 
 // TestHoldMeasures: while held nothing is written and everything is measured.

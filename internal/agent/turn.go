@@ -140,10 +140,14 @@ func (a *Agent) writeAll(changes []plan.Change) (results []plan.Result) {
 	return results
 }
 
-// refilledSince says whether a refill of the pod came after a change was decided, less than a period ago.
+// refilledSince says whether a refill of the pod came after a change was decided, less than a period ago. The restore
+// of a group that is kept at its limit does not wait: whoever released the group is about to write.
 func (a *Agent) refilledSince(c plan.Change) bool {
 	at, g := a.answered[a.subscription.pods[c.Cgroup.Inode]], a.groups[c.Cgroup]
-	return c.Knob.OfBandwidth() && g != nil && a.Clock().Sub(at) < g.Disk.Period
+	if g == nil || !c.Knob.OfBandwidth() || c.Restore && g.WhyPaused != "" {
+		return false
+	}
+	return a.Clock().Sub(at) < g.Disk.Period
 }
 
 // write carries out changes, and learns from the results.
