@@ -75,7 +75,9 @@ func (a *Agent) pause(container string, d time.Duration, release bool) (groups [
 		if err != nil && !release { // a release is in force all the same
 			return nil, nil, err
 		}
-		a.at(path).MarkDue()
+		if g := a.at(path); g != nil { // else it could never be read
+			g.MarkDue()
+		}
 	}
 	return groups, a.tick(now).Results, nil
 }

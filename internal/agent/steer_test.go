@@ -191,6 +191,27 @@ func TestReleaseBesideARefill(t *testing.T) {
 	w.want("/pod/a", 50*ms, 0)
 }
 
+// TestPauseBesideAnUnreadableGroup: a pod is paused and released, of which one container could never be read.
+func TestPauseBesideAnUnreadableGroup(t *testing.T) {
+	w := newWorld(t)
+	w.podOf("/kube/pod", "a", "b")
+	w.kernel.Fault = func(_, name string, _ []byte) error {
+		if strings.HasPrefix(name, "cpu/kube/pod/b/") {
+			return syscall.ENFILE
+		}
+		return nil
+	}
+	w.run(3 * time.Second)
+	w.wantRaised("/kube/pod/a", 50*ms)
+	if err := w.agent.Pause(t.Context(), "/kube/pod", time.Minute); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.agent.Release(t.Context(), "/kube/pod", time.Minute); err != nil {
+		t.Error(err)
+	}
+	w.want("/kube/pod/a", 50*ms, 0)
+}
+
 // TestHoldMeasures: while held nothing is written and everything is measured.
 func TestHoldMeasures(t *testing.T) {
 	w := raised(t)
