@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/web"
 )
@@ -120,7 +121,7 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 		return p, err
 	}
 	o := a.DryRunOptions()
-	o.Tree, o.Host, o.Log = tree, a.Host, log
+	o.Tree, o.Host, o.Schedulers, o.Log = tree, a.Host, a.Schedulers, log
 	left, err := journal.Left(g.StateDir)
 	if err != nil {
 		log.Warn("what another agent has written counts as its owner's", "error", err)
@@ -140,7 +141,7 @@ func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.Dry
 		}
 		defer dir.Close()
 		o := a.DryRunOptions()
-		o.Tree, o.Host = tree, host.Host{Host: sysfs.NewHost("/"), Tree: tree}
+		o.Tree, o.Host, o.Schedulers = tree, host.Host{Host: sysfs.NewHost("/"), Tree: tree}, &loader.Schedulers{}
 		view := &dryrun.Discoverer{Discoverer: o.Discover}
 		if policy != "" {
 			own, err := config.FromFlags(policy, nil)

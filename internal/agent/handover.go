@@ -91,14 +91,16 @@ func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 // held says whether nothing may be written.
 func (a *Agent) held() bool { return a.ended || !a.retired.IsZero() || a.Switch.Held() }
 
-// DryRunOptions returns options for an agent that decides as this one would. It shares only the discovery with this
-// one. The caller sets Tree, Host, Writer and Log.
+// DryRunOptions returns options for an agent that decides as this one would, and takes or reports no event in place of
+// this one. Both share the discovery, the switch, the tasks and the topology. The caller sets Tree, Host, Schedulers
+// and Log.
 func (a *Agent) DryRunOptions() Options {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	o := a.Options
-	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
-	o.Events, o.Successor, o.Foreign, o.Beat = nil, nil, nil, nil
+	o.Tree, o.Host, o.Schedulers, o.Writer, o.Log = nil, nil, nil, nil, nil
+	o.Events, o.Undone, o.Refillable, o.Foreign, o.Bounded = nil, nil, nil, nil, nil
+	o.Successor, o.Beat = nil, nil
 	o.Pauses, o.DryRun = a.Pauses.Copy(), true
 	o.Reserving = a.cpus.DryRun()
 	return o

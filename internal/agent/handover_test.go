@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -213,6 +214,36 @@ func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
 	}
 	w.want("/busy", 50*ms, 0)
 	w.want("/calm", 50*ms, 0)
+}
+
+// TestDryRunTakesNothingOfTheAgent: a dry run takes no finding from the agent beside it, and reports nothing in its
+// place.
+func TestDryRunTakesNothingOfTheAgent(t *testing.T) {
+	w := newWorld(t)
+	w.hog("/a")
+	w.agent.Strategy.Extra.PerNode = strategy.Bound{Set: true, CPUs: 0.2}
+	var shared []string
+	w.agent.Undone = func() ([]apply.Undone, error) { shared = append(shared, "undone"); return nil, nil }
+	w.agent.Bounded = func(string, string) { shared = append(shared, "bounded") }
+	w.agent.Refillable = func(_, _ []workload.ID) { shared = append(shared, "refillable") }
+	w.agent.Schedulers = &loader{}
+	o := w.agent.DryRunOptions()
+	if o.Schedulers != nil || o.Refillable != nil {
+		t.Error("a dry run has the agent's schedulers, or names its groups")
+	}
+	o.Tree, o.Host, o.Log = w.tree, w.host, w.agent.Log
+	dry := New(o)
+	for range 30 {
+		dry.Plan(w.kernel.Now())
+		w.kernel.Advance(100 * ms)
+	}
+	if len(shared) > 0 {
+		t.Errorf("a dry run took or reported in the agent's place: %q", shared)
+	}
+	w.run(3 * time.Second)
+	if !slices.Contains(shared, "undone") || !slices.Contains(shared, "bounded") {
+		t.Errorf("the agent itself: %q: the scenario proves nothing", shared)
+	}
 }
 
 // TestRaisedIsScaled: a raised group whose period the kernel scales stays the agent's, and has the owner's share of a
