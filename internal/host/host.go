@@ -3,6 +3,7 @@
 package host
 
 import (
+	"sync"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -52,14 +53,17 @@ func (h Host) Self() (time.Duration, int64) {
 	return self.CPU, self.RSS
 }
 
-// Layout reads the topology again when other CPUs are online.
+// Layout reads the topology again when other CPUs are online. An agent and its dry runs may share a Layout.
 type Layout struct {
 	Host *sysfs.Host
+	mu   sync.Mutex
 	last cpu.Topology
 }
 
 // Topology is that of the CPUs that are online.
 func (l *Layout) Topology() (cpu.Topology, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	online, err := l.Host.Online()
 	if err != nil || len(online) > 0 && l.last.Set().Equal(online) {
 		return l.last, err
