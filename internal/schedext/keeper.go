@@ -34,8 +34,8 @@ type Loader interface {
 	Preflight() (usable bool, why string, err error)
 	// Open loads a scheduler; the error is ErrNotYet while the kernel verifies its programs.
 	Open(Options) (Scheduler, error)
-	// Cancel ends an Open whose last error was ErrNotYet.
-	Cancel() error
+	// Cancel ends an Open whose last error was ErrNotYet, and does not wait for its end.
+	Cancel()
 }
 
 // Options configure a scheduler.
@@ -246,9 +246,7 @@ func (k *Keeper) assign(levels []policy.Level) {
 // End unloads the scheduler. The count of loads begins anew.
 func (k *Keeper) End(now time.Time) {
 	if k.opening {
-		if err := k.Loader.Cancel(); err != nil {
-			k.Log.Warn("could not cancel the load of the scheduler", "error", err)
-		}
+		k.Loader.Cancel()
 	}
 	if k.now != nil {
 		k.keepCounts()

@@ -15,8 +15,9 @@ import (
 // Schedulers loads Plimsoll's own scheduler for the agent. The kernel takes long to check the programs, and the
 // agent must go on meanwhile: so a goroutine loads them. Only the agent's turns call it.
 type Schedulers struct {
-	found  chan Finding // of a preflight under way
-	opened chan opening // of a load under way
+	found     chan Finding // of a preflight under way
+	opened    chan opening // of a load under way
+	cancelled chan error   // of a load under way whose scheduler is closed at once
 }
 
 // Finding says whether the scheduler can be loaded here, and why.
@@ -64,6 +65,16 @@ func (s *Schedulers) Preflight() (usable bool, why string, err error) {
 }
 
 func (s *Schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
+	if s.cancelled != nil {
+		select {
+		case err := <-s.cancelled:
+			if s.cancelled = nil; err != nil {
+				return nil, err
+			}
+		default:
+			return nil, schedext.ErrNotYet
+		}
+	}
 	if s.opened == nil {
 		s.opened = make(chan opening, 1)
 		go func() {
@@ -88,17 +99,20 @@ func (s *Schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
 	}
 }
 
-func (s *Schedulers) Cancel() error {
+// Cancel leaves a load under way to a goroutine: the kernel cannot be interrupted. The next Open waits for its end.
+func (s *Schedulers) Cancel() {
 	if s.opened == nil {
-		return nil
+		return
 	}
-	o := <-s.opened // the kernel cannot be interrupted
-	s.opened = nil
-	if o.err != nil {
-		return nil // nothing was loaded
-	}
-	_, err := o.scheduler.Close()
-	return err
+	opened, cancelled := s.opened, make(chan error, 1)
+	s.opened, s.cancelled = nil, cancelled
+	go func() {
+		var err error
+		if o := <-opened; o.err == nil { // else nothing was loaded
+			_, err = o.scheduler.Close()
+		}
+		cancelled <- err
+	}()
 }
 
 // ownScheduler is a scheduler in force, with the interface that the agent needs.
