@@ -45,7 +45,9 @@ func fair(tid int) (*unix.SchedAttr, error) {
 	return attr, nil
 }
 
-// BaseSlice is the slice of a task without a custom one. It changes with the number of CPUs that are online.
+// BaseSlice is the slice of a task without a custom one. It changes with the number of CPUs that are online. It is read
+// from a thread of ours. While that has real-time priority (probe/lend.go) it has no slice, and BaseSlice is the last
+// one that was read. The priority is not taken from the thread meanwhile: it is lent to all threads or to none.
 func (k *Kernel) BaseSlice() (base time.Duration, err error) {
 	err = onOneThread(func(tid int) error {
 		if err := k.SetSlice(tid, 0); err != nil {
@@ -54,10 +56,17 @@ func (k *Kernel) BaseSlice() (base time.Duration, err error) {
 		base, err = k.Slice(tid)
 		return err
 	})
+	switch last := time.Duration(k.base.Load()); {
+	case err == nil:
+		k.base.Store(int64(base))
+	case errors.Is(err, ErrClass) && last > 0:
+		return last, nil
+	}
 	return base, err
 }
 
-// HasSlices says whether the kernel has them: one is set on a thread of our own and read back.
+// HasSlices says whether the kernel has them: one is set on a thread of our own and read back. It is called before any
+// priority is lent, and so reads the first BaseSlice.
 func (k *Kernel) HasSlices() (has bool, why string) {
 	const tried = 7 * time.Millisecond // no kernel's own
 	err := onOneThread(func(tid int) error {
@@ -70,6 +79,9 @@ func (k *Kernel) HasSlices() (has bool, why string) {
 		}
 		return errors.Join(err, k.SetSlice(tid, 0))
 	})
+	if err == nil {
+		_, err = k.BaseSlice()
+	}
 	if err != nil {
 		return false, err.Error()
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,7 @@ var ErrClass = errors.New("not a task of the fair class")
 type Kernel struct {
 	mu     sync.Mutex
 	cookie *cookie
+	base   atomic.Int64 // the last BaseSlice; 0: none was read
 }
 
 // Passed says of an error that a task has ended, or is not of the fair class.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,36 @@ func TestKernelSlice(t *testing.T) {
 	}
 	if _, err := k.Slice(1 << 30); !k.Passed(err) {
 		t.Errorf("of no task: %v", err)
+	}
+}
+
+// TestKernelBaseSliceOfALentThread: the kernel's slice is known on a thread that has real-time priority for a moment,
+// and the thread keeps that.
+func TestKernelBaseSliceOfALentThread(t *testing.T) {
+	k := &Kernel{}
+	if has, why := k.HasSlices(); !has {
+		if cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
+			t.Error(why)
+		}
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	lend := func(a *unix.SchedAttr) {
+		t.Helper()
+		if err := unix.SchedSetAttr(0, a, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lend(&unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1})
+	lent, err := k.BaseSlice()
+	attr, err2 := unix.SchedGetAttr(0, 0)
+	lend(&unix.SchedAttr{Policy: unix.SCHED_NORMAL})
+	if err := errors.Join(err, err2); err != nil || attr.Policy != unix.SCHED_FIFO {
+		t.Errorf("%v, %+v", err, attr)
+	}
+	if base, err := k.BaseSlice(); err != nil || lent != base {
+		t.Errorf("%v with real-time priority, %v (%v) without", lent, base, err)
 	}
 }
 
