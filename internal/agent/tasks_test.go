@@ -76,19 +76,24 @@ func (w *world) task(group string) int {
 	return tids[0]
 }
 
-// busyTasks are tasks that something is done at the reading of.
+// busyTasks are tasks that something is done at the reading and setting of.
 type busyTasks struct {
 	fakeTasks
 	at func()
 }
 
 func (c busyTasks) Slice(tid int) (time.Duration, error) { c.at(); return c.fakeTasks.Slice(tid) }
+func (c busyTasks) SetSlice(tid int, s time.Duration) error {
+	c.at()
+	return c.fakeTasks.SetSlice(tid, s)
+}
 
 // answerable says whether a throttle could be answered now, in the midst of a turn.
 func (w *world) answerable() bool {
 	done := make(chan struct{})
 	go func() {
 		w.agent.mu.LockShort()
+		w.agent.Writer.Do(nil)
 		w.agent.mu.UnlockShort()
 		close(done)
 	}()
@@ -100,19 +105,23 @@ func (w *world) answerable() bool {
 	}
 }
 
-// TestManyThreadsKeepNoThrottleWaiting: a throttle is answered while the threads of a container are read,
+// TestManyThreadsKeepNoThrottleWaiting: a throttle is answered while the threads of a container are read or set,
 // however many it has.
 func TestManyThreadsKeepNoThrottleWaiting(t *testing.T) {
 	w, c := manned(t, strategy.MechanismSlice)
 	read, answered := 0, 0
-	w.agent.colocation.Tasks = busyTasks{c, func() {
+	busy := busyTasks{c, func() {
 		if read++; w.answerable() {
 			answered++
 		}
 	}}
+	w.agent.colocation.Tasks, w.agent.Writer.(*apply.Writer).Tasks = busy, busy
 	w.run(2 * time.Second)
-	if read == 0 || answered != read {
-		t.Errorf("%d tasks were read, and throttles could be answered at %d of them", read, answered)
+	w.ask(strategy.MechanismIdle)
+	w.run(2 * time.Second)
+	if slice, set := c.slices[w.task("/web")]; !set || slice != 0 || answered != read {
+		t.Errorf("%d tasks were read or set, and throttles could be answered at %d of them; slice %v", read, answered,
+			slice)
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -150,10 +151,15 @@ func (a *Agent) refilledSince(c plan.Change) bool {
 	return a.Clock().Sub(at) < g.Disk.Period
 }
 
-// write carries out changes, and learns from the results.
-func (a *Agent) write(changes []plan.Change) []plan.Result {
-	begin := a.Clock()
-	results := a.Writer.Do(changes)
+// write carries out changes, and learns from the results. A group may have many tasks: no answer waits for a turn that
+// sets them, nor changes what is known of them. An answer itself sets none.
+func (a *Agent) write(changes []plan.Change) (results []plan.Result) {
+	begin, do := a.Clock(), func() { results = a.Writer.Do(changes) }
+	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Knob.OfTasks() }) {
+		a.mu.Outside(do)
+	} else {
+		do()
+	}
 	a.learn(begin, results)
 	return results
 }

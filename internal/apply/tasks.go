@@ -109,7 +109,7 @@ func (a attribute) each(tree *cgroup.Tree, t Tasks, group string, f func(tid int
 // walks bounds the walks over a group: each finds only tasks created during the previous one.
 const walks = 5
 
-// setTasks carries out a change of a knob of tasks.
+// setTasks carries out a change of a knob of tasks. It does not hold the lock while it looks at the tasks.
 func (w *Writer) setTasks(c plan.Change) plan.Result {
 	if err := w.identify(c.Cgroup, c.Knob); isGone(err) {
 		return w.ended(c, plan.Gone, "", err)
@@ -128,7 +128,9 @@ func (w *Writer) setTasks(c plan.Change) plan.Result {
 		return w.result(c, plan.Refused, c.From, w.explain(c, err))
 	}
 	replaced := func(held plan.Value) bool { return e.Ours(held) || !c.Restore && held == a.base }
+	w.mu.Unlock() // there may be many threads, and a refill must not wait for them
 	set, err := w.walk(a, c, replaced)
+	w.mu.Lock()
 	switch {
 	case err != nil:
 		return w.result(c, plan.Refused, c.From, w.explain(c, fmt.Errorf("%d tasks set, others not: %w", set, err)))
