@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/apply"
 	"plimsoll/internal/bandwidth"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -320,5 +323,53 @@ func TestRereads(t *testing.T) {
 	w.agent.subscription.active = false
 	if n := rereads(30 * time.Second); n < 12 {
 		t.Errorf("%d rereads of a raised group in 30 s, polling", n)
+	}
+}
+
+// TestRefillWaitsForNoDisk: a refill does not wait for the disk, also where its group is gone by then or another
+// program has written the file. The turn that finds that tells the journal.
+func TestRefillWaitsForNoDisk(t *testing.T) {
+	for name, happens := range map[string]func(*world){
+		"gone":    func(w *world) { w.kernel.RemoveGroup("/a") },
+		"written": func(w *world) { w.file("/a", "cpu.cfs_burst_us", "20000") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := subscribed(t, true)
+			disk := &syncDisk{Memory: journal.NewMemory()}
+			j, err := journal.OpenDisk(disk, "boot", w.kernel.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.agent.Writer = apply.New(w.tree, j, w.kernel.Now)
+			w.calm("/a", strategy.Auto)
+			w.run(960 * ms)
+			w.want("/a", 50*ms, 50*ms)
+			throttle := w.throttled("/a", 100*time.Microsecond)
+			w.calm("/late", strategy.Auto)
+			w.place.pods = slices.Clone(w.place.pods)
+			happened := false
+			disk.syncs = func() {
+				disk.syncs = nil
+				w.kernel.Fault = func(op, name string, _ []byte) error {
+					if op == "read" && name == "cpu/a/cpu.cfs_burst_us" {
+						w.kernel.Fault, happened = nil, true
+						happens(w)
+					}
+					return nil
+				}
+				w.answerNow(throttle)
+			}
+			w.agent.Tick(w.kernel.Now())
+			if !happened || w.refills() != 1 {
+				t.Errorf("%d refills, and the file was read: %v", w.refills(), happened)
+			}
+			w.place.touched = []string{"/a"}
+			w.run(2 * time.Minute)
+			for _, e := range j.Entries() {
+				if e.Path == "/a" && e.Knob == plan.Burst {
+					t.Errorf("in the journal is still %+v", e)
+				}
+			}
+		})
 	}
 }

@@ -136,8 +136,12 @@ func (w *Writer) result(c plan.Change, o plan.Outcome, inForce plan.Value, err e
 	return r
 }
 
-// ended makes a result after which no value of ours is in the file.
+// ended makes a result after which no value of ours is in the file. A refill leaves the entry in the journal, which may
+// wait for the disk, to who reads the group next.
 func (w *Writer) ended(c plan.Change, o plan.Outcome, inForce plan.Value, err error) plan.Result {
+	if c.Refill {
+		return w.result(c, o, inForce, err)
+	}
 	return w.result(c, o, inForce, errors.Join(err, w.journal.Done(c.Cgroup, c.Knob), w.unclaimCompanion(c)))
 }
 
