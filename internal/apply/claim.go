@@ -10,8 +10,8 @@ import (
 // which needs no claim, does not: a turn claims what it is about to write in advance, all of it with one sync, while
 // others may write.
 
-// Claim claims what Do would claim for these changes, and waits for the disk once. It may be called during a Do for
-// other changes. Do retries what could not be claimed, and reports why.
+// Claim claims what Do would claim for these changes, and waits for the disk once, or twice where the journal is mostly
+// history. It may be called during a Do for other changes. Do retries what could not be claimed, and reports why.
 func (w *Writer) Claim(changes []plan.Change) {
 	if w.hold.Load() {
 		return

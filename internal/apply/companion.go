@@ -33,7 +33,10 @@ func (w *Writer) companion(c plan.Change) (knob plan.Knob, ok bool) {
 // claimCompanion claims the other knob that a change may affect.
 func (w *Writer) claimCompanion(c plan.Change) error {
 	claims, err := w.companionClaims(c)
-	return errors.Join(err, w.journal.Claim(claims...))
+	if len(claims) == 0 {
+		return err
+	}
+	return w.journal.Claim(claims...)
 }
 
 // companionClaims is the claim of that knob, if the journal lacks it.

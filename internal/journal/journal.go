@@ -209,7 +209,8 @@ func (j *Journal) writeAll(f File) (size int64, records int, err error) {
 // Claim syncs to disk the values of files before their first write, and the ranges of the values that
 // will be written, all of them or none. Claim ignores Last, Prev and Since of the entries. Claiming again widens the
 // range and renews the quota; claiming what Entry.In returns scales the entry. When it fails, the files must not be
-// written.
+// written. A Claim, also one of nothing, writes the journal anew when most of it is history, so that no other call has
+// to wait for the disk.
 func (j *Journal) Claim(entries ...Entry) error {
 	records := make([]record, 0, len(entries))
 	for _, e := range entries {
@@ -221,7 +222,11 @@ func (j *Journal) Claim(entries ...Entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.append(records...)
+	if err := j.append(records...); err != nil {
+		return err
+	}
+	j.compact()
+	return nil
 }
 
 // Intend notes the value that is about to be written to a claimed knob. When it fails, the file must not be written.
@@ -285,11 +290,7 @@ func (j *Journal) append(records ...record) error {
 	}
 	j.size += int64(len(lines))
 	j.records += len(records)
-	if err := j.play(records); err != nil {
-		return err
-	}
-	j.compact()
-	return nil
+	return j.play(records)
 }
 
 // play applies records to the table.
