@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"strconv"
 	"strings"
 	"syscall"
@@ -146,6 +147,33 @@ func TestShieldRefused(t *testing.T) {
 	w.run(30 * time.Second)
 	if tries != 2 {
 		t.Errorf("%d tries in 80 s", tries)
+	}
+}
+
+// TestShieldKeepsNoThrottleWaiting: a throttle is answered while the tasks of the root are moved, into the shield and
+// back.
+func TestShieldKeepsNoThrottleWaiting(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.shield = true
+	w.revive()
+	w.kernel.SetTasks("/", 3)
+	moved, answered := map[string]int{}, map[string]int{}
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && strings.HasSuffix(name, "/tasks") {
+			if moved[name]++; w.answerable() {
+				answered[name]++
+			}
+		}
+		return nil
+	}
+	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+	w.run(time.Second)
+	w.wantShield("1-3", 3)
+	w.place.pods = nil
+	w.run(3 * time.Second)
+	w.wantRoot(3)
+	if len(moved) != 2 || !maps.Equal(moved, answered) {
+		t.Errorf("throttles could be answered at %v of the moves %v", answered, moved)
 	}
 }
 

@@ -50,7 +50,8 @@ type Writer struct {
 	tree    *cgroup.Tree
 	journal *journal.Journal
 	now     func() time.Time
-	stays   map[int]stay // by thread id: threads that stay in the root while there is a shield
+	moving  sync.Mutex   // of the tasks of the root; taken after mu, or without it
+	stays   map[int]stay // by thread id: threads that stay in the root while there is a shield; under moving
 	quotas  quotas
 	bursts  []plan.Result // that were restored lately
 	hold    atomic.Bool

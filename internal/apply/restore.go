@@ -39,7 +39,7 @@ func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience 
 	}
 	results = append(results, w.awaitOwners(patience)...)
 	if filter == nil {
-		results = append(results, w.unshield()...)
+		results = append(results, w.Unshield()...)
 	}
 	return results
 }

@@ -56,10 +56,11 @@ type Shield struct {
 	New   bool // it was made just now
 }
 
-// Shield makes the shield if it does not exist, and moves the current tasks of the root into it.
+// Shield makes the shield if it does not exist, and moves the current tasks of the root into it. No other change waits
+// for that.
 func (w *Writer) Shield() (Shield, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.moving.Lock()
+	defer w.moving.Unlock()
 	group, possible := w.shieldGroup()
 	switch {
 	case !possible:
@@ -182,12 +183,8 @@ func (w *Writer) Shielded() (s Shield, there bool) {
 // Unshield moves all tasks back and removes the group; without a shield it returns nil. The caller restores the group's
 // CPUs before.
 func (w *Writer) Unshield() []plan.Result {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.unshield()
-}
-
-func (w *Writer) unshield() []plan.Result {
+	w.moving.Lock()
+	defer w.moving.Unlock()
 	group, possible := w.shieldGroup()
 	if !possible {
 		return nil

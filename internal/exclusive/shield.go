@@ -13,20 +13,23 @@ import (
 )
 
 // Protect keeps the tasks of the cpuset root off exclusive CPUs, as long as the rules say so. The shield, their group,
-// is confined like all others from the next reading on, and has all CPUs again before the tasks leave it.
-func (c *CPUs) Protect(by Shielder, free bool) []plan.Result {
+// is confined like all others from the next reading on, and has all CPUs again before the tasks leave it. Tasks are
+// moved one by one, and no throttle waits for that.
+func (c *CPUs) Protect(by Shielder, free bool) (results []plan.Result) {
 	wanted := c.last.Shield
 	switch {
 	case !wanted && c.shield.Group == "":
 		return nil
 	case !wanted:
-		results := by.Unshield()
+		c.Agent.Outside(func() { results = by.Unshield() })
 		c.Unshielded(results)
 		return results
 	case !free:
 		return nil
 	}
-	s, err := by.Shield()
+	var s apply.Shield
+	var err error
+	c.Agent.Outside(func() { s, err = by.Shield() })
 	if err != nil {
 		c.problem = fmt.Sprintf(report.ProblemShield, err)
 	}
