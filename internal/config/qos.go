@@ -101,7 +101,7 @@ func (r *jsonReader) flag(field string, raw []byte, last *bool) *bool {
 }
 
 // cpuPolicy reads the peer's choice of a mechanism. Its groupIdentity is the default there, also on kernels without it,
-// so that it says no more than auto; its coreSched is ours.
+// so it means auto, and replaces what weaker levels say; its coreSched is ours.
 func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanism) *strategy.Mechanism {
 	list, ok := r.members(field, raw)
 	if !ok {
@@ -116,8 +116,11 @@ func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanis
 			return last
 		}
 		switch text {
-		case "", "groupIdentity":
+		case "":
 			return nil
+		case "groupIdentity":
+			auto := strategy.MechanismAuto
+			return &auto
 		case "coreSched":
 			coreSched := strategy.MechanismCoreSched
 			return &coreSched

@@ -45,6 +45,12 @@ func TestQOSOfTheCluster(t *testing.T) {
 	if got := (Kubernetes{}).Node(strategy.DefaultNode(), nil); got != strategy.DefaultNode() {
 		t.Errorf("without the key: %+v", got)
 	}
+	c, _ = ParseQOS("", `{"clusterStrategy": {"policies": {"cpuPolicy": "coreSched"}},
+		"nodeStrategies": [{"nodeSelector": {}, "policies": {"cpuPolicy": "groupIdentity"}}]}`, Cluster{})
+	over := (Kubernetes{QOS: c}).Node(strategy.DefaultNode(), nil).Colocation
+	if over.Mechanism != strategy.MechanismAuto {
+		t.Errorf("groupIdentity of a node over the cluster's coreSched: %s", over.Mechanism)
+	}
 }
 
 // What the node's own file says is the weakest.
@@ -55,6 +61,10 @@ func TestQOSOverTheFile(t *testing.T) {
 	got := (Kubernetes{QOS: c}).Node(own, nil).Colocation
 	if got.Mechanism != strategy.MechanismWeight || got.BE.Enable || !got.LS.Enable || got.System.GroupIdentity != -2 {
 		t.Errorf("%+v", got)
+	}
+	c, _ = ParseQOS("", recorded, Cluster{})
+	if got := (Kubernetes{QOS: c}).Node(own, nil).Colocation; got.Mechanism != strategy.MechanismAuto {
+		t.Errorf("groupIdentity of the cluster over the file's weight: %s", got.Mechanism)
 	}
 }
 
