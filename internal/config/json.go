@@ -18,12 +18,14 @@ import (
 type jsonReader struct {
 	object, key string
 	bad         []*Rejected // of at most mostFaults fields
+	faults      int         // all of them
 }
 
 // mostFaults bounds what is said of one text: whoever writes it chooses how many faults it has.
 const mostFaults = 16
 
 func (r *jsonReader) reject(field string, f *fault) {
+	r.faults++
 	switch n := len(r.bad); {
 	case n < mostFaults-1:
 		r.bad = append(r.bad, f.in(r.object, r.key, field))

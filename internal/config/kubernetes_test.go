@@ -186,6 +186,22 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 	}
 }
 
+// TestBadAfterManyFaults: a selector and a list of maxima that are bad are not used, also where so many faults stand
+// before them that theirs are not listed.
+func TestBadAfterManyFaults(t *testing.T) {
+	many := strings.Repeat(`1, `, mostFaults)
+	c, bad := ParseCluster("", `{"nodeStrategies": [`+many+`{"nodeSelector": {"matchLabels": {"pool": 1}}, "policy": "auto"}]}`,
+		Cluster{})
+	if p := (Kubernetes{Cluster: c}).Node(strategy.DefaultNode(), nil).Policy; p != strategy.None {
+		t.Errorf("policy %s; %v", p, messages(bad))
+	}
+	tenants, bad := ParseTenants("", `{"exclusiveNamespaces": [`+many+`"a"], "annotationMaxima": [{"cpuBurstPercent": 900}]}`,
+		Tenants{})
+	if tenants.maxima != nil {
+		t.Errorf("%+v; %v", tenants.maxima, messages(bad))
+	}
+}
+
 // A section that cannot be read keeps all that it said.
 func TestSectionKeepsWhatWasGood(t *testing.T) {
 	last, _ := ParseCluster("", nodes, Cluster{})

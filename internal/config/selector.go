@@ -43,7 +43,7 @@ func (t term) matches(labels map[string]string) bool {
 
 // selector reads a LabelSelector. A bad one is not used at all: half of it would choose more nodes than the whole.
 func (r *jsonReader) selector(field string, raw []byte) (Selector, bool) {
-	before := len(r.bad)
+	before := r.faults
 	var s Selector
 	list, _ := r.members(field, raw)
 	for _, m := range list {
@@ -62,7 +62,7 @@ func (r *jsonReader) selector(field string, raw []byte) (Selector, bool) {
 			}
 		}
 	}
-	return s, len(r.bad) == before
+	return s, r.faults == before
 }
 
 func (r *jsonReader) term(field string, raw json.RawMessage) term {

@@ -130,13 +130,13 @@ func (r *jsonReader) cores(m member, last strategy.Bound) strategy.Bound {
 }
 
 func (r *jsonReader) maxima(m member, last []maximum) []maximum {
-	before := len(r.bad)
+	before := r.faults
 	list, _ := r.elements(m.name, m.value)
 	var all []maximum
 	for i, raw := range list {
 		all = append(all, r.maximum(fmt.Sprintf("%s[%d]", m.name, i), raw))
 	}
-	if len(r.bad) > before {
+	if r.faults > before {
 		return last
 	}
 	return all
