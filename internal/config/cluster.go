@@ -102,7 +102,7 @@ func (r *jsonReader) nodeStrategy(field string, raw []byte, all []nodeStrategy, 
 	if selector == nil { // the API's LabelSelector: none matches nothing, an empty one everything
 		r.reject(field+".nodeSelector", faultf(`such as {"matchLabels": {"pool": "web"}}, or {} for every node`,
 			"missing"))
-		return n, false
+		return last, known
 	}
 	if n.selector, ok = r.selector(field+".nodeSelector", selector); !ok {
 		return last, known

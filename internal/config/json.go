@@ -13,8 +13,8 @@ import (
 )
 
 // jsonReader reads the text of one key of one object. What it cannot take it notes, and goes on: of two fields the bad
-// one does not cost the good one. Names are compared without regard to case, and an unknown field is no fault, as with
-// encoding/json, by which the peers read the same text.
+// one does not cost the good one. Names are compared without regard to case, and outside of selectors an unknown field
+// is no fault, as with encoding/json, by which the peers read the same text.
 type jsonReader struct {
 	object, key string
 	bad         []*Rejected // of at most mostFaults fields

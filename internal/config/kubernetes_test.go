@@ -156,6 +156,14 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": 1}}, "policy": "none"}]}`,
 			strategy.CFSQuotaBurstOnly, []string{
 				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchLabels.pool: must be text, not 1`}},
+		{`{"nodeStrategies": [{"name": "web", "policy": "none"}]}`, strategy.CFSQuotaBurstOnly, []string{
+			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector: missing (such as {"matchLabels": {"pool": "web"}}, or {} for every node)`}},
+		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"pool": "web"}, "policy": "none"}]}`,
+			strategy.CFSQuotaBurstOnly, []string{
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.pool: unknown field`}},
+		{`{"nodeStrategies": [{"name": "new", "nodeSelector": {"matchLabel": {"pool": "db"}}, "policy": "auto"}]}`,
+			strategy.None, []string{
+				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchLabel: unknown field (did you mean matchLabels?)`}},
 		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "x"}]}`,
 			strategy.CFSQuotaBurstOnly, []string{
 				`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].policy: "x" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`}},

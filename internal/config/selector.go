@@ -41,7 +41,8 @@ func (t term) matches(labels map[string]string) bool {
 	}
 }
 
-// selector reads a LabelSelector. A bad one is not used at all: half of it would choose more nodes than the whole.
+// selector reads a LabelSelector. A bad one is not used at all: half of it would choose more nodes than the whole. The
+// peers ignore an unknown field, and here it is a fault: without it the selector may choose every node.
 func (r *jsonReader) selector(field string, raw []byte) (Selector, bool) {
 	before := r.faults
 	var s Selector
@@ -60,6 +61,8 @@ func (r *jsonReader) selector(field string, raw []byte) (Selector, bool) {
 			for i, raw := range terms {
 				s.terms = append(s.terms, r.term(fmt.Sprintf("%s.matchExpressions[%d]", field, i), raw))
 			}
+		default:
+			r.unknown(join(field, m.name), m.name, []string{"matchLabels", "matchExpressions"})
 		}
 	}
 	return s, r.faults == before
