@@ -47,13 +47,18 @@ which all files together are one recording of all containers.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilAsked(cmd)
 			defer stop()
+			if err := f.check(cmd); err != nil {
+				return err
+			}
 			d, err := f.demand(ctx, cmd, g, args)
 			if err != nil {
 				return err
 			}
 			warnAll(cmd.ErrOrStderr(), d.Notes())
-			if err := f.complete(d); err != nil {
-				return err
+			if f.cgroups == 0 {
+				if f.cgroups, err = d.Fit(f.limit); err != nil {
+					return err
+				}
 			}
 			bar := progress.Start(bars(cmd), "computing", 0)
 			a, err := f.question().Advise(d)
@@ -94,7 +99,8 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 		}
 		return d, err
 	}
-	if err := f.length.check(cmd); err != nil {
+	d, err := capacity.NewRecordings(f.cpus, f.limit)
+	if err != nil {
 		return nil, err
 	}
 	dir, tree, err := g.OpenTree()
@@ -123,7 +129,6 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err := t.Check(); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	d := capacity.NewRecordings(f.cpus, f.limit)
 	if t.Series, err = d.Busy(t.Series); err != nil {
 		return nil, err
 	}
@@ -160,9 +165,11 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 	return list, nil
 }
 
-// complete fills in the number of containers.
-func (f *adviseFlags) complete(d *capacity.Recordings) (err error) {
-	switch {
+// check finds what is wrong with the flags before anything is recorded, which may take an hour.
+func (f *adviseFlags) check(cmd *cobra.Command) error {
+	switch flags := cmd.Flags(); {
+	case !f.live && (flags.Changed("for") || flags.Changed("samples")):
+		return withHint(misusef("--for and --samples go with --live"), "plimsoll advise --live --for 5m")
 	case f.cgroups < 0 || f.cgroups > capacity.MostContainers:
 		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, capacity.MostContainers)
 	case !(f.target > 0 && f.target < 1):
@@ -171,10 +178,12 @@ func (f *adviseFlags) complete(d *capacity.Recordings) (err error) {
 		return withHint(misusef("--throttled %g: between 0 and 1", f.throttled), "1%, say")
 	case !(f.mostBurst > 0) || math.IsInf(float64(f.mostBurst), 1):
 		return withHint(misusef("--kernel-burst %g: a number of quotas above 0", f.mostBurst), "mainline grants 1")
-	case f.cgroups == 0:
-		f.cgroups, err = d.Fit(f.limit)
+	case f.periods < 0:
+		return withHint(misusef("--periods %d: 1 or more", f.periods), "1,000,000 are usual")
+	case f.live:
+		return f.length.check(cmd)
 	}
-	return err
+	return nil
 }
 
 // question is what the model is asked.

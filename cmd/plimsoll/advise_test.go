@@ -108,6 +108,9 @@ func TestAdviseRefuses(t *testing.T) {
 		free + " --cgroups 5 --target 2":         {"--target 2", "99.9%"},
 		free + " --cgroups 5 --throttled 0":      {"--throttled 0", "1%"},
 		free + " --cgroups 5 --kernel-burst inf": {"--kernel-burst +Inf", "mainline"},
+		free + " --cgroups 5 --periods -1":       {"--periods -1", "usual"},
+		free + " --cgroups 5 --for 1h":           {"--for and --samples", "advise --live"},
+		"--samples 5":                            {"go with --live", "advise --live"},
 		"none.npy":                               {"none.npy", ""},
 	} {
 		out, stderr, err := testNode{}.run(append([]string{"advise"}, strings.Fields(args)...)...)
@@ -128,6 +131,11 @@ func TestAdviseLive(t *testing.T) {
 	}
 	if _, _, err = n.run("advise", "--live", "--for", "1s", "--samples", "20"); exitCode(err) != exitMisused {
 		t.Errorf("two lengths: error %v", err)
+	}
+	for _, flag := range []string{"--target=1", "--cgroups=-1", "--cpus=NaN", "--limit=-1", "--periods=-1"} {
+		if _, _, err = n.run("advise", "--live", "/pods/web", "--for", "20ms", flag); exitCode(err) != exitMisused {
+			t.Errorf("%s is not refused before the recording: %v", flag, err)
+		}
 	}
 	_, stderr, err := n.run("advise", "--live")
 	if err == nil || !strings.Contains(errors.Join(err).Error(), "no container with a limit") ||

@@ -96,11 +96,19 @@ type recorded struct {
 
 // NewRecordings are none yet. Cpus are those of the node of the question, limit that of each container; 0:
 // as was recorded.
-func NewRecordings(cpus, limit float64) *Recordings { return &Recordings{cpus: cpus, limit: limit} }
+func NewRecordings(cpus, limit float64) (*Recordings, error) {
+	if !(cpus >= 0 && limit >= 0) || math.IsInf(cpus+limit, 0) {
+		return nil, hint.Misusef("--cpus and --limit are numbers of CPUs above 0")
+	}
+	return &Recordings{cpus: cpus, limit: limit}, nil
+}
 
 // Load reads the files, and scales their demand to the node of the question.
 func Load(files []string, cpus, limit float64) (*Recordings, error) {
-	d := NewRecordings(cpus, limit)
+	d, err := NewRecordings(cpus, limit)
+	if err != nil {
+		return nil, err
+	}
 	record, files := parquet(files)
 	if len(record) > 0 {
 		t, notes, err := recordTrace(record, cpus)
@@ -132,8 +140,6 @@ func Load(files []string, cpus, limit float64) (*Recordings, error) {
 // Add adds a recording.
 func (d *Recordings) Add(file string, t trace.Trace) error {
 	switch {
-	case d.cpus < 0 || d.limit < 0 || math.IsNaN(d.cpus+d.limit) || math.IsInf(d.cpus+d.limit, 0):
-		return hint.Misusef("--cpus and --limit are numbers of CPUs above 0")
 	case t.CPUs == 0 && d.cpus == 0 && d.limit > 0:
 		return hint.With(fmt.Errorf("%s does not say how many CPUs its machine had", file),
 			"give --cpus, for --limit is in CPUs")
