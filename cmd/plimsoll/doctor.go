@@ -65,10 +65,13 @@ cgroup is written.`,
 
 // useless says why nothing works here; nil: something does.
 func useless(e doctor.Report) error {
-	f := e.Features.Get(cgroup.FeatureController)
-	if f.State != cgroup.No {
+	why := doctor.Obstacle(e.Features)
+	if why == "" {
 		return nil
 	}
-	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail),
-		"is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
+	err := fmt.Errorf("no policy can work at %s: %s", e.Root, why)
+	if e.Features.Get(cgroup.FeatureController).State == cgroup.No {
+		err = withHint(err, "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
+	}
+	return err
 }

@@ -6,10 +6,11 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/doctor"
+	"plimsoll/internal/policy"
 )
 
-// TestDoctorWithoutController: where nothing can work, the exit code says so to a script, and a remedy to a person.
-func TestDoctorWithoutController(t *testing.T) {
+// TestDoctorWhereNothingWorks: the exit code says so to a script, and a remedy to a person.
+func TestDoctorWhereNothingWorks(t *testing.T) {
 	n := testNode{state: t.TempDir(), cgroups: t.TempDir()}
 	stdout, stderr, err := n.run("doctor")
 	if exitCode(err) != exitFailed || !strings.Contains(stdout, "FEATURE") ||
@@ -20,6 +21,14 @@ func TestDoctorWithoutController(t *testing.T) {
 	works := doctor.Report{Features: cgroup.Features{{Name: cgroup.FeatureController, State: cgroup.Yes}}}
 	if err := useless(works); err != nil {
 		t.Errorf("with a controller: %v", err)
+	}
+	for _, name := range []string{cgroup.FeatureWritable, cgroup.FeatureBandwidth, cgroup.FeatureEnforced,
+		doctor.FeatureTasks} {
+		e := doctor.Examine(version, "6.18", "/x", append(works.Features,
+			cgroup.Feature{Name: name, State: cgroup.No, Detail: "it is not"}), policy.Machine{})
+		if err := useless(e); err == nil || err.Error() != "no policy can work at /x: it is not" {
+			t.Errorf("without %s: %v", name, err)
+		}
 	}
 }
 

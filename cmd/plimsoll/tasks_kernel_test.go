@@ -27,8 +27,8 @@ func TestPIDNamespace(t *testing.T) {
 	cmd := s.command(context.Background(), "doctor", "--json")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
+	if (err != nil) != v1 { // where tasks are hidden, no policy can work
+		t.Fatalf("doctor ends with %v", err)
 	}
 	var e doctor.Report
 	if err := json.Unmarshal(out, &e); err != nil {

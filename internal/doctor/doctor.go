@@ -91,8 +91,8 @@ func noneOutlook(found cgroup.Features) Outlook {
 	return p
 }
 
-// obstacle is what keeps every policy from working, or "".
-func obstacle(found cgroup.Features) string {
+// Obstacle is what keeps every policy from working, or "".
+func Obstacle(found cgroup.Features) string {
 	for _, name := range []string{cgroup.FeatureController, cgroup.FeatureWritable, cgroup.FeatureBandwidth,
 		cgroup.FeatureEnforced, FeatureTasks} {
 		if f := found.Get(name); f.State == cgroup.No {
@@ -104,7 +104,7 @@ func obstacle(found cgroup.Features) string {
 
 func burstOutlook(found cgroup.Features) Outlook {
 	p := Outlook{Policy: strategy.CPUBurstOnly}
-	why := obstacle(found)
+	why := Obstacle(found)
 	if f := found.Get(cgroup.FeatureBurst); why == "" && f.State == cgroup.No {
 		why = f.Detail + " (mainline has it since " + f.Since + ")"
 	}
@@ -133,7 +133,7 @@ func aboveQuotaMeaning(f cgroup.Feature) string {
 
 func quotaOutlook(found cgroup.Features) Outlook {
 	p := Outlook{Policy: strategy.CFSQuotaBurstOnly}
-	if why := obstacle(found); why != "" {
+	if why := Obstacle(found); why != "" {
 		p.Meaning = []string{"changes nothing: " + why}
 		return p
 	}
