@@ -117,7 +117,7 @@ func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, 
 	}
 	o.Strategy = patch.Over(o.Strategy)
 	o.Strategy.StartupSeconds = 0 // these containers were there before
-	if f.limit < 0 || f.limit != 0 && (f.limit < 0.01 || f.limit > 4096) {
+	if f.limit != 0 && !(f.limit >= 0.01 && f.limit <= 4096) {
 		return o, misusef("--limit %g: 0.01 to 4096 CPUs are taken", f.limit)
 	}
 	o.Limit = time.Duration(f.limit * float64(cpu.DefaultPeriod))

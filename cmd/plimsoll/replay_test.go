@@ -205,6 +205,7 @@ func TestReplayOfBadInput(t *testing.T) {
 		{whole, []string{"--at", incidentAt, "--for", "0s"}, "--for 0s"},
 		{whole, []string{"--at", incidentAt, "--policy", "quick"}, "is not one of"},
 		{whole, []string{"--at", incidentAt, "--threshold", "101"}, "outside 0..100"},
+		{whole, []string{"--at", incidentAt, "nginx", "--limit", "NaN"}, "--limit NaN"},
 		{whole, []string{"--at", incidentAt, "--limit", "0.8"}, "--limit needs a CONTAINER"},
 		{whole, []string{"--at", incidentAt, "nobody"}, "no container"},
 		{whole, []string{"--at", "2026-11-25T05:00:00Z"}, "nothing was recorded from"},

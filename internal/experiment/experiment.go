@@ -178,7 +178,7 @@ type Config struct {
 // Check reports the first setting that makes no sense on a machine with so many CPUs.
 func (c Config) Check(cpus int) error {
 	switch {
-	case c.Limit < 0.01 || c.Limit > float64(cpus):
+	case !(c.Limit >= 0.01 && c.Limit <= float64(cpus)):
 		return fmt.Errorf("limit %g CPUs: must be from 0.01 to the %d CPUs of this machine", c.Limit, cpus)
 	case c.Utilization <= 0 || c.Utilization >= 1:
 		return fmt.Errorf("utilization %.0f %%: must be above 0 and below 100 %% of the limit, or requests pile up "+

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,7 @@ func TestConfig(t *testing.T) {
 		{func(*Config) {}, ""},
 		{func(c *Config) { c.Limit = 3 }, "limit 3 CPUs"},
 		{func(c *Config) { c.Limit = 0 }, "limit 0 CPUs"},
+		{func(c *Config) { c.Limit = math.NaN() }, "limit NaN CPUs"},
 		{func(c *Config) { c.Utilization = 1 }, "utilization 100 %"},
 		{func(c *Config) { c.Utilization = 0 }, "utilization 0 %"},
 		{func(c *Config) { c.PerMode = time.Millisecond }, "1ms of load"},
