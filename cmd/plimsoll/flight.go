@@ -17,17 +17,22 @@ import (
 	"plimsoll/internal/report"
 )
 
-// recordFolder is where the flight recorder writes without --record-dir.
-const recordFolder = "/var/lib/plimsoll"
+// The flag of the record's folder, and the folder without it.
+const (
+	recordDirName = "record-dir"
+	recordFolder  = "/var/lib/plimsoll"
+)
 
 // flightFlags are those of the flight recorder.
 type flightFlags struct {
+	set      *pflag.FlagSet
 	dir      string
 	megabyte int64
 	age      time.Duration
 }
 
 func (f *flightFlags) register(flags *pflag.FlagSet) {
+	f.set = flags
 	recordDirFlag(flags, &f.dir, `; "" for no record`)
 	flags.Int64Var(&f.megabyte, "record-mb", disk.DefaultBytes>>20,
 		"megabytes that the record may take; the oldest part of it goes")
@@ -35,13 +40,14 @@ func (f *flightFlags) register(flags *pflag.FlagSet) {
 }
 
 func recordDirFlag(flags *pflag.FlagSet, dir *string, more string) {
-	flags.StringVar(dir, "record-dir", recordFolder,
-		"folder of the record of all containers' periods (docs/RECORD.md), below --state-dir where that is given"+more)
+	flags.StringVar(dir, recordDirName, recordFolder,
+		"folder of the record of all containers' periods (docs/RECORD.md), below --state-dir where only that is given"+
+			more)
 }
 
-// recordDir is the folder of an agent with this state directory: two agents do not share one.
-func (g *globals) recordDir(dir string) string {
-	if dir == recordFolder && g.StateDir != node.DefaultStateDir {
+// recordDir is the folder of an agent with this state directory: two agents do not share one that nobody named.
+func (g *globals) recordDir(flags *pflag.FlagSet, dir string) string {
+	if !flags.Changed(recordDirName) && g.StateDir != node.DefaultStateDir {
 		return filepath.Join(g.StateDir, "record")
 	}
 	return dir
@@ -61,7 +67,7 @@ func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers
 	if f.dir == "" {
 		return nil
 	}
-	r := recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source,
+	r := recorder.New(disk.Options{Dir: g.recordDir(f.set, f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source,
 		containers, log)
 	if measured.Requests != nil {
 		r.Requests = measured.Requests.Minute

@@ -49,7 +49,7 @@ are in the time zone of this program. Without them it is the last hour. docs/REC
 				return err
 			}
 			bar := progress.Start(bars(cmd), "reading", 0)
-			h, err := readHistory(g.recordDir(f.dir), from, to, now, strings.Join(args, ""))
+			h, err := readHistory(g.recordDir(cmd.Flags(), f.dir), from, to, now, strings.Join(args, ""))
 			bar.Stop()
 			if err != nil {
 				return err

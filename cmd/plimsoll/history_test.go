@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
@@ -302,11 +303,22 @@ func TestHistoryCommand(t *testing.T) {
 	}
 }
 
-// TestRecordDir: an agent with a state directory of its own has a record of its own.
+// TestRecordDir: an agent with a state directory of its own has a record of its own, but for a folder that is given.
 func TestRecordDir(t *testing.T) {
-	for _, c := range []struct{ state, dir, want string }{{node.DefaultStateDir, recordFolder, recordFolder},
-		{"/tmp/x", recordFolder, "/tmp/x/record"}, {"/tmp/x", "/data", "/data"}} {
-		if got := (&globals{Dirs: node.Dirs{StateDir: c.state}}).recordDir(c.dir); got != c.want {
+	for _, c := range []struct {
+		state string
+		args  []string
+		want  string
+	}{{node.DefaultStateDir, nil, recordFolder}, {"/tmp/x", nil, "/tmp/x/record"},
+		{"/tmp/x", []string{"--record-dir=/data"}, "/data"}, {"/tmp/x", []string{"--record-dir="}, ""},
+		{"/tmp/x", []string{"--record-dir=" + recordFolder}, recordFolder}} {
+		var f flightFlags
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.register(flags)
+		if err := flags.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if got := (&globals{Dirs: node.Dirs{StateDir: c.state}}).recordDir(f.set, f.dir); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -64,7 +64,7 @@ CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containe
 				return err
 			}
 			who := strings.Join(args, "")
-			r, result, err := f.replay(cmd, g.recordDir(f.dir), who, o, now)
+			r, result, err := f.replay(cmd, g.recordDir(cmd.Flags(), f.dir), who, o, now)
 			if err != nil {
 				return err
 			}
