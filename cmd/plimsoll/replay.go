@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type replayFlags struct {
 	at, dir, policy, figure string
 	length                  time.Duration
 	limit                   float64
-	burst                   ratio
+	burst, quotaBurst       ratio
 	threshold               int64
 	cpus                    int
 	seed                    uint64
@@ -44,7 +45,8 @@ const (
 const longestReplay = 6 * time.Hour
 
 func replayCommand(g *globals) *cobra.Command {
-	f := &replayFlags{burst: ratio(float64(strategy.Default().CPUBurstPercent) / 100)}
+	usual := strategy.Default()
+	f := &replayFlags{burst: ratio(usual.CPUBurstPercent) / 100, quotaBurst: ratio(usual.CFSQuotaBurstPercent) / 100}
 	cmd := &cobra.Command{
 		Use:   "replay [CONTAINER]",
 		Short: "Say what another limit or policy would have done at a recorded time",
@@ -82,7 +84,8 @@ CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containe
 	flags.Float64Var(&f.limit, "limit", 0, "limit of CONTAINER in CPUs (default: as it was)")
 	flags.StringVar(&f.policy, "policy", string(strategy.Auto), "none, cpuBurstOnly, cfsQuotaBurstOnly or auto")
 	flags.Var(&f.burst, "burst", "burst in limits (cpuBurstPercent)")
-	flags.Int64Var(&f.threshold, "threshold", strategy.Default().SharePoolThresholdPercent,
+	flags.Var(&f.quotaBurst, "quota-burst", "the cap in limits (cfsQuotaBurstPercent)")
+	flags.Int64Var(&f.threshold, "threshold", usual.SharePoolThresholdPercent,
 		"use of the node, in percent, above which nothing is granted (sharePoolThresholdPercent)")
 	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of the node (default: of this machine)")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the delays in the simulation")
@@ -109,14 +112,9 @@ func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, 
 			return o, misusef("--at %s is still to come", o.From.Format(time.RFC3339))
 		}
 	}
-	o.Strategy = strategy.Default()
-	policy, burst := strategy.Policy(f.policy), int64(100*float64(f.burst)+0.5)
-	patch := strategy.Patch{Policy: &policy, CPUBurstPercent: &burst, SharePoolThresholdPercent: &f.threshold}
-	if err := patch.Check(); err != nil {
-		return o, misusef("%w", err)
+	if o.Strategy, err = f.strategy(); err != nil {
+		return o, err
 	}
-	o.Strategy = patch.Over(o.Strategy)
-	o.Strategy.StartupSeconds = 0 // these containers were there before
 	if f.limit != 0 && !(f.limit >= 0.01 && f.limit <= 4096) {
 		return o, misusef("--limit %g: 0.01 to 4096 CPUs are taken", f.limit)
 	}
@@ -139,6 +137,26 @@ func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, 
 	o.Seed = f.seed
 	o.Step = max(time.Second, (o.To.Sub(o.From) / 200).Round(time.Second))
 	return o, nil
+}
+
+// strategy is what is simulated.
+func (f *replayFlags) strategy() (strategy.Strategy, error) {
+	s := strategy.Default()
+	s.StartupSeconds = 0 // these containers were there before
+	switch {             // infinity has no percentage
+	case f.burst > 100:
+		return s, misusef("--burst %g: 0 to 100 limits are taken", f.burst)
+	case f.quotaBurst < 1 || f.quotaBurst > 100:
+		return s, misusef("--quota-burst %g: 1 to 100 limits are taken", f.quotaBurst)
+	}
+	percent := func(r ratio) *int64 { v := int64(math.Round(100 * float64(r))); return &v }
+	policy := strategy.Policy(f.policy)
+	patch := strategy.Patch{Policy: &policy, CPUBurstPercent: percent(f.burst),
+		CFSQuotaBurstPercent: percent(f.quotaBurst), SharePoolThresholdPercent: &f.threshold}
+	if err := patch.Check(); err != nil {
+		return s, misusef("%w", err)
+	}
+	return patch.Over(s), nil
 }
 
 // replay reads the record and runs it.
@@ -249,9 +267,9 @@ func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (ch
 func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string, warnings []string) report.Replay {
 	out := report.Replay{Schema: report.ReplaySchema, From: o.From, To: o.To, Dir: filepath.Clean(dir), Files: r.Files,
 		CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
-		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent,
-		Containers: []report.Replayed{},
-		Lost:       r.Lost, Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
+		Burst: o.Strategy.CPUBurstPercent, QuotaBurst: o.Strategy.CFSQuotaBurstPercent,
+		Threshold: o.Strategy.SharePoolThresholdPercent, Containers: []report.Replayed{},
+		Lost: r.Lost, Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
 	for _, c := range result.Containers {
 		s := c.Series
 		was := float64(s.LimitAt(o.To)) / float64(s.Period)

@@ -48,8 +48,7 @@ func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure
 		step)...)
 	would.Curves = append(would.Curves,
 		known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: c.NewCurves.Lost}, step)...)
-	return figure.Lines{Title: told.Name, Subtitle: fmt.Sprintf("%s, policy %s, burst %d %%, threshold %d %%",
-		o.From.Format("2006-01-02 15:04 MST"), r.Policy, r.Burst, r.Threshold),
+	return figure.Lines{Title: told.Name, Subtitle: o.From.Format("2006-01-02 15:04 MST") + ", " + r.Asked(),
 		Panels: []figure.Panel{was, would}, Note: "Where a curve is missing, nothing was recorded."}.Draw()
 }
 

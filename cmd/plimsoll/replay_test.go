@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,32 @@ func TestReplay(t *testing.T) {
 	t.Log("\n" + text)
 }
 
+// TestReplayOfACap: the flag sets the cap, and the head names it. A cap of 100 % grants nothing above the limit.
+func TestReplayOfACap(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	incident(t, dir, at, nil)
+	args := []string{"nginx", "--at", incidentAt, "--for", "1m", "--policy", "cfsQuotaBurstOnly"}
+	for _, c := range []struct {
+		percent int64
+		args    []string
+		grants  bool
+	}{{300, args, true}, {100, append(args, "--quota-burst", "100%"), false}} {
+		text, err := replayed(t, dir, append(c.args, "--json")...)
+		var r report.Replay
+		if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Containers) != 1 {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if would := r.Containers[0].Would; r.Burst != 1000 || r.QuotaBurst != c.percent ||
+			(would.Above.High > 0) != c.grants {
+			t.Errorf("%d %%: %d, %d, %+v", c.percent, r.Burst, r.QuotaBurst, would)
+		}
+		want := fmt.Sprintf("policy cfsQuotaBurstOnly, burst 1000 %%, cap %d %%, threshold 50 %%\n", c.percent)
+		if text, err := replayed(t, dir, c.args...); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v: no %q in\n%s", err, want, text)
+		}
+	}
+}
+
 // TestReplayDraws: the gap is one in the picture.
 func TestReplayDraws(t *testing.T) {
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
@@ -205,6 +232,9 @@ func TestReplayOfBadInput(t *testing.T) {
 		{whole, []string{"--at", incidentAt, "--for", "0s"}, "--for 0s"},
 		{whole, []string{"--at", incidentAt, "--policy", "quick"}, "is not one of"},
 		{whole, []string{"--at", incidentAt, "--threshold", "101"}, "outside 0..100"},
+		{whole, []string{"--at", incidentAt, "--burst", "inf"}, "--burst +Inf"},
+		{whole, []string{"--at", incidentAt, "--quota-burst", "99%"}, "--quota-burst 0.99"},
+		{whole, []string{"--at", incidentAt, "--quota-burst", "inf"}, "--quota-burst +Inf"},
 		{whole, []string{"--at", incidentAt, "nginx", "--limit", "NaN"}, "--limit NaN"},
 		{whole, []string{"--at", incidentAt, "--limit", "0.8"}, "--limit needs a CONTAINER"},
 		{whole, []string{"--at", incidentAt, "nobody"}, "no container"},

@@ -18,7 +18,8 @@ type Replay struct {
 	Files      int               `json:"files"`                // files that were read
 	CPUs       int               `json:"cpus"`                 // CPUs of the simulated machine
 	Policy     string            `json:"policy"`               // the policy that was simulated
-	Burst      int64             `json:"burst_percent"`        // `cfsQuotaBurstPercent` that was simulated
+	Burst      int64             `json:"burst_percent"`        // `cpuBurstPercent` that was simulated
+	QuotaBurst int64             `json:"quota_burst_percent"`  // `cfsQuotaBurstPercent` that was simulated: the cap
 	Threshold  int64             `json:"threshold_percent"`    // `sharePoolThresholdPercent` that was simulated
 	Containers []Replayed        `json:"containers"`           // those that were asked for
 	Neighbours *ReplayNeighbours `json:"neighbours,omitempty"` // all other containers
@@ -87,12 +88,18 @@ func (b Between) String() string {
 // coarse spells a time to a tenth of a millisecond at most: the model knows no more.
 func coarse(d time.Duration) string { return span(d.Round(100 * time.Microsecond)) }
 
+// Asked is what was simulated, in words.
+func (r Replay) Asked() string {
+	return fmt.Sprintf("policy %s, burst %d %%, cap %d %%, threshold %d %%", r.Policy, r.Burst, r.QuotaBurst,
+		r.Threshold)
+}
+
 // Text writes it for people.
 func (r Replay) Text(w io.Writer) error {
 	var p page
 	p.printf("%s to %s, from %s in %s, on %s\n", instant(r.From), instant(r.To), several(r.Files, "file"), r.Dir,
 		several(r.CPUs, "CPU"))
-	p.printf("policy %s, burst %d %%, threshold %d %%\n", r.Policy, r.Burst, r.Threshold)
+	p.printf("%s\n", r.Asked())
 	for _, c := range r.Containers {
 		p.printf("\n")
 		c.table(&p, r.Neighbours, len(r.Containers) == 1)
