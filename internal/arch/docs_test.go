@@ -121,6 +121,29 @@ func TestLinksBetweenDocuments(t *testing.T) {
 	}
 }
 
+// TestHelmCommands: each command of Helm that a document shows names its namespace, and `helm template` leaves out the
+// hooks, which kubectl would apply like everything else.
+func TestHelmCommands(t *testing.T) {
+	commands := 0
+	for _, file := range documents(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range regexp.MustCompile("helm (template|install|upgrade|uninstall) [^`\n]+").FindAllString(
+			string(data), -1) {
+			commands++
+			if !strings.Contains(c, " --namespace ") ||
+				strings.HasPrefix(c, "helm template") && !strings.Contains(c, " --no-hooks ") {
+				t.Errorf("%s: %s", file, c)
+			}
+		}
+	}
+	if commands < 6 {
+		t.Errorf("only %d commands were read", commands)
+	}
+}
+
 // hasHeading says whether a document has the heading with this anchor, spelled as GitHub does.
 func hasHeading(text, anchor string) bool {
 	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
