@@ -15,7 +15,7 @@ func TestServeHasNothingOfTheNode(t *testing.T) {
 	all := map[string]any{"serve": map[string]any{"tlsSecret": "tls"},
 		"config": map[string]any{"reserve": map[string]any{"policy": "auto"}}}
 	for _, values := range []map[string]any{nil, all} {
-		pod := daemonSets(t, values, kubeVersion)["plimsoll"].Spec.Template.Spec
+		pod := workloads(t, values, kubeVersion)["plimsoll"].Spec.Template.Spec
 		if pod.HostNetwork || pod.HostIPC {
 			t.Errorf("%v: the pod has the node's network or IPC", values)
 		}

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
 
-// workload is what is read of a DaemonSet.
+// workload is what is read of a DaemonSet or a Job.
 type workload struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -46,32 +47,37 @@ type container struct {
 	}
 }
 
-// daemonSets renders the chart and reads those that it makes, by name.
-func daemonSets(t *testing.T, values map[string]any, version string) map[string]workload {
+// workloads renders the chart and reads what makes pods, hooks too: two DaemonSets and a Job, by name.
+func workloads(t *testing.T, values map[string]any, version string) map[string]workload {
 	t.Helper()
-	files, err := render(chart, values, version)
+	hooks, manifests, err := objects(engine.Render, chart, values, version)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var texts []string
+	for _, h := range hooks {
+		texts = append(texts, h.Manifest)
+	}
+	for _, m := range manifests {
+		texts = append(texts, m.Content)
+	}
 	found := map[string]workload{}
-	for _, text := range files {
-		for _, document := range strings.Split(string(text), "\n---\n") {
-			var w workload
-			if err := yaml.Unmarshal([]byte(document), &w); err != nil {
-				t.Fatal(err)
-			}
-			if w.Kind == "DaemonSet" {
-				found[w.Metadata.Name] = w
-			}
+	for _, text := range texts {
+		var w workload
+		if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Spec.Template.Spec.Containers) > 0 {
+			found[w.Metadata.Name] = w
 		}
 	}
-	if len(found) != 2 {
-		t.Fatalf("%d DaemonSets", len(found))
+	if len(found) != 3 {
+		t.Fatalf("%d workloads", len(found))
 	}
 	return found
 }
 
-// TestConfinement: the profiles and types that the values name are in every container of both DaemonSets. Before 1.30
+// TestConfinement: the profiles and types that the values name are in every container, those of hooks too. Before 1.30
 // AppArmor's profile is an annotation for each container.
 func TestConfinement(t *testing.T) {
 	const annotation = "container.apparmor.security.beta.kubernetes.io/"
@@ -86,7 +92,7 @@ func TestConfinement(t *testing.T) {
 		{"v1.28.0", "Unconfined", "spc_t", "", "unconfined"},
 		{"v1.28.0", "", "spc_t", "", ""},
 	} {
-		for name, w := range daemonSets(t, map[string]any{"appArmorProfile": c.asked, "seLinuxType": c.seLinux},
+		for name, w := range workloads(t, map[string]any{"appArmorProfile": c.asked, "seLinuxType": c.seLinux},
 			c.version) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
 				s := ct.SecurityContext
@@ -98,9 +104,9 @@ func TestConfinement(t *testing.T) {
 					got != c.annotated {
 					t.Errorf("%+v: %s/%s has the field %q and the annotation %q", c, name, ct.Name, field, got)
 				}
-				if ct.Name == "serve" { // it writes nothing: the runtime's own type does
-					if s.SELinuxOptions != nil || len(s.Capabilities.Add) > 0 {
-						t.Errorf("%+v: serve has %+v", c, s)
+				if ct.Name == "serve" || ct.Name == "wait" { // they write nothing: the runtime's own type does
+					if s.SELinuxOptions != nil || len(s.Capabilities.Add) > 0 || s.RunAsUser == 0 {
+						t.Errorf("%+v: %s has %+v", c, ct.Name, s)
 					}
 					continue
 				}
@@ -115,14 +121,14 @@ func TestConfinement(t *testing.T) {
 // TestShippedProfiles: with Localhost each container has the profile of its program, and the file of each is shipped.
 func TestShippedProfiles(t *testing.T) {
 	programs := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease",
-		"restore": "plimsoll", "restored": "plimsoll"}
+		"restore": "plimsoll", "restored": "plimsoll", "wait": "plimsoll"}
 	apparmor, err := os.ReadFile("../../apparmor/plimsoll")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, version := range []string{"v1.34.0", "v1.28.0"} {
 		seen := 0
-		for name, w := range daemonSets(t, map[string]any{"seccompProfile": "Localhost",
+		for name, w := range workloads(t, map[string]any{"seccompProfile": "Localhost",
 			"appArmorProfile": "Localhost"}, version) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
 				seen++
@@ -150,7 +156,7 @@ func TestShippedProfiles(t *testing.T) {
 	}
 }
 
-// TestLeastPrivilege: no container of the chart's DaemonSets has more than it needs and was given,
+// TestLeastPrivilege: no container of the chart has more than it needs and was given,
 // with events on and off.
 func TestLeastPrivilege(t *testing.T) {
 	more := []any{"SYS_PTRACE", "SYS_NICE"}
@@ -169,7 +175,7 @@ func TestLeastPrivilege(t *testing.T) {
 		if c.extra != nil {
 			values["extraCapabilities"] = c.extra
 		}
-		for name, w := range daemonSets(t, values, kubeVersion) {
+		for name, w := range workloads(t, values, kubeVersion) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
 				s, want := ct.SecurityContext, map[string]string{"plimsoll": c.want, "lease": c.atEnd,
 					"restore": c.atEnd}[ct.Name]

@@ -13,7 +13,7 @@ func TestLease(t *testing.T) {
 		for _, hostPID := range []bool{true, false} {
 			values := map[string]any{"lease": map[string]any{"enabled": enabled}, "hostPID": hostPID,
 				"appArmorProfile": "RuntimeDefault"}
-			pod := daemonSets(t, values, "v1.28.0")["plimsoll"].Spec.Template
+			pod := workloads(t, values, "v1.28.0")["plimsoll"].Spec.Template
 			at := slices.IndexFunc(pod.Spec.Containers, func(c container) bool { return c.Name == "lease" })
 			if (at >= 0) != enabled || pod.Spec.HostPID != hostPID ||
 				pod.Spec.ShareProcessNamespace != (enabled && !hostPID) {

@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 )
@@ -102,34 +103,11 @@ func render(dir string, values map[string]any, version string) (map[string][]byt
 	return renderBy(engine.Render, dir, values, version)
 }
 
-// renderBy renders by an engine, which may know a cluster.
-func renderBy(by func(*helm.Chart, chartutil.Values) (map[string]string, error), dir string, values map[string]any,
-	version string) (map[string][]byte, error) {
-	chart, err := loader.Load(dir)
-	if err != nil {
-		return nil, err
-	}
-	able := chartutil.DefaultCapabilities.Copy()
-	parsed, err := chartutil.ParseKubeVersion(version)
-	if err != nil {
-		return nil, err
-	}
-	able.KubeVersion = *parsed
-	all, err := chartutil.ToRenderValues(chart, values,
-		chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
-	if err != nil {
-		return nil, err
-	}
-	texts, err := by(chart, all)
-	if err != nil {
-		return nil, err
-	}
-	for name := range texts {
-		if strings.HasSuffix(name, "NOTES.txt") {
-			delete(texts, name)
-		}
-	}
-	hooks, manifests, err := releaseutil.SortManifests(texts, able.APIVersions, releaseutil.InstallOrder)
+// renderer is an engine, which may know a cluster.
+type renderer func(*helm.Chart, chartutil.Values) (map[string]string, error)
+
+func renderBy(by renderer, dir string, values map[string]any, version string) (map[string][]byte, error) {
+	hooks, manifests, err := objects(by, dir, values, version)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +128,36 @@ func renderBy(by func(*helm.Chart, chartutil.Values) (map[string]string, error),
 		}
 	}
 	return map[string][]byte{"plimsoll.yaml": install.Bytes(), "restore.yaml": restore.Bytes()}, nil
+}
+
+// objects are the chart's, the hooks apart from the others.
+func objects(by renderer, dir string, values map[string]any, version string) ([]*release.Hook, []releaseutil.Manifest,
+	error) {
+	chart, err := loader.Load(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	able := chartutil.DefaultCapabilities.Copy()
+	parsed, err := chartutil.ParseKubeVersion(version)
+	if err != nil {
+		return nil, nil, err
+	}
+	able.KubeVersion = *parsed
+	all, err := chartutil.ToRenderValues(chart, values,
+		chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
+	if err != nil {
+		return nil, nil, err
+	}
+	texts, err := by(chart, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name := range texts {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(texts, name)
+		}
+	}
+	return releaseutil.SortManifests(texts, able.APIVersions, releaseutil.InstallOrder)
 }
 
 // withoutHook takes off what makes an object a hook of Helm's.

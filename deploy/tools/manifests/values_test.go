@@ -62,7 +62,7 @@ func TestKubeletFolder(t *testing.T) {
 		if c.policy != "" {
 			values["config"] = map[string]any{"reserve": map[string]any{"policy": c.policy}}
 		}
-		for name, w := range daemonSets(t, values, kubeVersion) {
+		for name, w := range workloads(t, values, kubeVersion) {
 			mounted, from, at := false, "", ""
 			for _, v := range w.Spec.Template.Spec.Volumes {
 				if v.Name == "kubelet" {
@@ -90,7 +90,7 @@ func TestKubeletFolder(t *testing.T) {
 
 // TestExtraArgs: they come after the chart's own.
 func TestExtraArgs(t *testing.T) {
-	agent := daemonSets(t, map[string]any{"extraArgs": []any{"--verbose"}},
+	agent := workloads(t, map[string]any{"extraArgs": []any{"--verbose"}},
 		kubeVersion)["plimsoll"].Spec.Template.Spec.Containers[0]
 	if n := len(agent.Args); n < 2 || agent.Args[0] != "run" || agent.Args[n-1] != "--verbose" {
 		t.Errorf("%q", agent.Args)
