@@ -244,7 +244,8 @@ func AwaitDaemonSet(ctx context.Context, ask func(context.Context) (DaemonSet, e
 		case <-ctx.Done():
 			return hint.With(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
 				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall "+
-					"--no-hooks` goes on all the same")
+					"--no-hooks` goes on all the same, `kubectl rollout restart daemonset/plimsoll` has the agents "+
+					"that are done write again")
 		case <-time.After(every):
 		}
 	}

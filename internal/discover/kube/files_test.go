@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/workload"
 )
 
@@ -132,7 +133,7 @@ func TestAwaitDaemonSet(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 nodes") {
 		t.Error(err)
 	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(hint.Line(err), "kubectl rollout restart ") {
+		t.Error(hint.Line(err))
 	}
 }
