@@ -18,6 +18,8 @@ type workload struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
 				HostPID, ShareProcessNamespace, HostNetwork, HostIPC bool
+				ServiceAccountName                                   string
+				AutomountServiceAccountToken                         *bool
 
 				InitContainers, Containers []container
 				Volumes                    []struct {
@@ -153,6 +155,17 @@ func TestShippedProfiles(t *testing.T) {
 		if seen != len(programs) {
 			t.Errorf("%d containers", seen)
 		}
+	}
+}
+
+// TestAccountOfRestore: the pods that put everything back have the agent's account, by which a cluster's policies
+// permit the folders of the node, and not its token.
+func TestAccountOfRestore(t *testing.T) {
+	all := workloads(t, map[string]any{"name": "other"}, kubeVersion)
+	agent, restore := all["other"].Spec.Template.Spec, all["other-restore"].Spec.Template.Spec
+	if token := restore.AutomountServiceAccountToken; agent.ServiceAccountName != "other" ||
+		restore.ServiceAccountName != "other" || token == nil || *token {
+		t.Errorf("the agent's account is %q, the other %q", agent.ServiceAccountName, restore.ServiceAccountName)
 	}
 }
 
