@@ -46,7 +46,7 @@ func (f *fakeAgent) note(call ...string) error {
 func (f *fakeAgent) Status() report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0,
 		ConfigOK: true,
-		Mode:     report.Active, Kernel: "6.18.44", Cgroup: "v1",
+		Mode:     report.Active, Kernel: "6.18.44", Cgroup: "v1", Installation: "plimsoll/plimsoll",
 		Node:       report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1},
 		Kubernetes: f.kube, Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{},
 			Decisions: map[string]int64{"raise": 1}}}
@@ -190,6 +190,9 @@ func TestSteering(t *testing.T) {
 			stderr: "cgroup path"},
 		"retire": {call: "retire", stdout: "nothing",
 			stderr: "writes nothing until it is stopped: `plimsoll resume FLAGS`"},
+		"retire --installation plimsoll/plimsoll": {call: "retire", stdout: "nothing"},
+		"retire --installation plimsoll/other": {stdout: "nothing",
+			stderr: "the agent of this node is not that of plimsoll/other: it is left alone"},
 		"restore": {call: "hold+restore plimsoll restore", stdout: "nothing",
 			stderr: "the agent is held now, and writes nothing, also after a restart: `plimsoll resume FLAGS` ends " +
 				"that"},

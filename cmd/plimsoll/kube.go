@@ -31,6 +31,8 @@ type kubeFlags struct {
 	node       string
 	configMaps []string
 	nri        nriFlag
+
+	installation string // report.Status.Installation
 }
 
 func (f *kubeFlags) register(cmd *cobra.Command) {
@@ -45,6 +47,8 @@ func (f *kubeFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.configMaps, "kube-configmaps", nil, "with --kube: the ConfigMaps to read, as "+
 		"NAMESPACE/NAME; of each key, the first that has it counts; without: kube-system/ack-slo-config, and before "+
 		"it in a pod slo-controller-config of the pod's own namespace")
+	flags.StringVar(&f.installation, "installation", "", "NAMESPACE/NAME of the DaemonSet whose agent this is, for "+
+		"\"plimsoll retire --installation\"")
 }
 
 // names reads the names of the ConfigMaps.
@@ -117,10 +121,10 @@ type reporter struct {
 	meters  meter.Beside
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
-	flight  *recorder.Recorder // nil: turned off
 
-	receipts *disk.File
-	flags    string // report.Status.Flags
+	flags, installation string             // of report.Status
+	flight              *recorder.Recorder // nil: turned off
+	receipts            *disk.File
 }
 
 func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
@@ -137,6 +141,7 @@ func (r reporter) complete(s report.Status) report.Status {
 	}
 	s.AddCuts(nil, len(s.Cuts)) // here, where nothing waits for it
 	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.Status()
+	s.Installation = r.installation
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
 	}

@@ -71,9 +71,12 @@ func TestRunTakesOverReceipts(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, lines := agentLog(to, logqueue.New(), found)
-		r := reporter{Agent: a, receipts: kept, lines: lines}
+		r := reporter{Agent: a, receipts: kept, lines: lines, installation: "a/b"}
 		if problems := strings.Join(r.Status().Problems, "\n"); !strings.Contains(problems, "receipts are not kept") {
 			t.Errorf("problems %q", problems)
+		}
+		if of := r.Status().Installation; of != "a/b" {
+			t.Errorf("the installation is %q", of)
 		}
 	}
 }

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/progress"
+	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 )
 
 func retireCommand(g *globals) *cobra.Command {
 	var asJSON bool
+	var of string
 	cmd := &cobra.Command{
 		Use:   "retire",
 		Short: "Before an uninstallation: put everything back, and have the agent write nothing until it is stopped",
@@ -22,6 +26,11 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
+			if of != "" && g.otherInstallation(ctx, of) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: the agent of this node is not that of %s: it is left alone\n",
+					report.Printable(of))
+				return showRestored(cmd.OutOrStdout(), nil, asJSON)
+			}
 			bar := progress.Start(bars(cmd), "putting back", 0)
 			results, err := g.client().Retire(ctx)
 			bar.Stop()
@@ -38,5 +47,13 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 		},
 	}
 	jsonFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&of, "installation", "",
+		"NAMESPACE/NAME: leave an agent alone that was started with another --installation, or without")
 	return cmd
+}
+
+// otherInstallation says whether an agent runs that was not started with this --installation.
+func (g *globals) otherInstallation(ctx context.Context, of string) bool {
+	s, err := g.client().Status(ctx)
+	return err == nil && s.Installation != of
 }

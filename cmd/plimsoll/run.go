@@ -200,8 +200,8 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 	k.Serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(n.Tree, k.Over(found), throttles, log)
 	r := reporter{a, k, resizes, features.Sight(n.Tree, log), named, measured,
-		time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
-		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(n, a, log), g.flags()}
+		time.AfterFunc(slim.TidyAfter, slim.Tidy), lines, g.flags(), f.kube.installation,
+		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(n, a, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, n.Journal.Entries), recorded)
 	if err != nil {
 		return c.End(err)

@@ -38,7 +38,9 @@ type Status struct {
 	Events   Events        `json:"events"` // how throttles are found
 	// the connection to the API server; absent without `run --kube`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
-	Reserve    *Reserve    `json:"reserve,omitempty"` // exclusive CPUs; absent: no container requests any
+	// NAMESPACE/NAME of the DaemonSet whose agent this is; absent without `run --installation`
+	Installation string   `json:"installation,omitempty"`
+	Reserve      *Reserve `json:"reserve,omitempty"` // exclusive CPUs; absent: no container requests any
 	// the connection to the container runtime; absent without `--kube` and `--nri-socket`
 	NRI    *NRI    `json:"nri,omitempty"`
 	Record *Flight `json:"record,omitempty"` // the record of all periods; absent: turned off

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,6 +167,17 @@ func TestAccountOfRestore(t *testing.T) {
 	if token := restore.AutomountServiceAccountToken; agent.ServiceAccountName != "other" ||
 		restore.ServiceAccountName != "other" || token == nil || *token {
 		t.Errorf("the agent's account is %q, the other %q", agent.ServiceAccountName, restore.ServiceAccountName)
+	}
+}
+
+// TestInstallation: an uninstallation asks for the agent of its own DaemonSet.
+func TestInstallation(t *testing.T) {
+	const own = "--installation=" + namespace + "/other"
+	all := workloads(t, map[string]any{"name": "other"}, kubeVersion)
+	agent, restore := all["other"].Spec.Template.Spec.Containers[0],
+		all["other-restore"].Spec.Template.Spec.InitContainers[0]
+	if !slices.Contains(agent.Args, own) || !slices.Contains(restore.Args, own) {
+		t.Errorf("the agent is run by %q, and retired by %q", agent.Args, restore.Args)
 	}
 }
 

@@ -7,6 +7,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* By which the pods of an uninstallation know their own agent. */}}
+{{- define "plimsoll.installation" -}}
+--installation={{ .Release.Namespace }}/{{ .Values.name }}
+{{- end }}
+
 {{- define "plimsoll.placement" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
