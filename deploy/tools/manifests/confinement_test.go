@@ -38,8 +38,9 @@ type container struct {
 	Args         []string
 	Env          []struct{ Name, Value string }
 	VolumeMounts []struct {
-		Name, MountPath string
-		ReadOnly        bool
+		Name, MountPath   string
+		ReadOnly          bool
+		RecursiveReadOnly string
 	}
 	SecurityContext struct {
 		Privileged, AllowPrivilegeEscalation, ReadOnlyRootFilesystem *bool

@@ -52,17 +52,19 @@ func TestSchemaIsComplete(t *testing.T) {
 }
 
 // TestKubeletFolder: the kubelet's folder, in which secrets are, is mounted read-only where CPUs are shared out, and
-// nowhere else; the agent knows in any case where it would be.
+// nowhere else, with the volumes of pods below it where Kubernetes can do that; the agent knows in any case where it
+// would be.
 func TestKubeletFolder(t *testing.T) {
 	for _, c := range []struct {
-		policy string
-		want   bool
-	}{{"", false}, {"none", false}, {"cpuset", true}, {"auto", true}} {
+		policy, version, below string
+		want                   bool
+	}{{"", kubeVersion, "", false}, {"none", kubeVersion, "", false}, {"cpuset", kubeVersion, "IfPossible", true},
+		{"auto", "v1.31.0", "IfPossible", true}, {"auto", "v1.30.9", "", true}} {
 		values := map[string]any{"kubeletDir": "/var/lib/k0s/kubelet"}
 		if c.policy != "" {
 			values["config"] = map[string]any{"reserve": map[string]any{"policy": c.policy}}
 		}
-		for name, w := range workloads(t, values, kubeVersion) {
+		for name, w := range workloads(t, values, c.version) {
 			mounted, from, at := false, "", ""
 			for _, v := range w.Spec.Template.Spec.Volumes {
 				if v.Name == "kubelet" {
@@ -71,7 +73,8 @@ func TestKubeletFolder(t *testing.T) {
 			}
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
 				for _, m := range ct.VolumeMounts {
-					mounted = mounted || m.Name == "kubelet" && m.ReadOnly && m.MountPath == "/host/kubelet"
+					mounted = mounted || m.Name == "kubelet" && m.ReadOnly && m.RecursiveReadOnly == c.below &&
+						m.MountPath == "/host/kubelet"
 				}
 				for _, e := range ct.Env {
 					if e.Name == "PLIMSOLL_KUBELET_DIR" {
