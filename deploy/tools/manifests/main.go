@@ -76,6 +76,7 @@ func linted(chart string) error {
 		"compatibility":  map[string]any{"koordinator": true},
 		"hostPID":        false,
 		"lease":          map[string]any{"enabled": false},
+		"resourceQuota":  map[string]any{"enabled": true},
 		"nri":            map[string]any{"enabled": false},
 		"seccompProfile": "Localhost",
 		"podMonitor":     map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},

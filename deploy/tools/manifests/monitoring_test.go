@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,35 @@ func TestNetworkPolicy(t *testing.T) {
 				len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port != 12779) {
 			t.Errorf("%v: %+v", c.values, p.Spec.Ingress)
 		}
+	}
+}
+
+// TestResourceQuota: it permits the pods of the class that the agents have, and is only there if it is asked for.
+func TestResourceQuota(t *testing.T) {
+	var q struct {
+		object `json:",inline"`
+		Spec   struct {
+			Hard          map[string]string
+			ScopeSelector struct {
+				MatchExpressions []struct {
+					ScopeName, Operator string
+					Values              []string
+				}
+			}
+		}
+	}
+	values := map[string]any{"resourceQuota": map[string]any{"enabled": true},
+		"priorityClassName": "system-cluster-critical"}
+	rendered(t, "ResourceQuota", values, &q)
+	if s := q.Spec.ScopeSelector.MatchExpressions; len(s) != 1 || s[0].ScopeName != "PriorityClass" ||
+		s[0].Operator != "In" || !slices.Equal(s[0].Values, []string{"system-cluster-critical"}) ||
+		q.Spec.Hard["pods"] != "1G" || len(q.Spec.Hard) != 1 {
+		t.Errorf("%+v", q)
+	}
+	delete(values, "resourceQuota")
+	files, err := render(chart, values, kubeVersion)
+	if err != nil || strings.Contains(string(files["plimsoll.yaml"]), "kind: ResourceQuota") {
+		t.Errorf("it is there without being asked for: %v", err)
 	}
 }
 
