@@ -121,8 +121,7 @@ func (a *Agent) throttles(g *record.Group) (t report.Throttles, watched bool) {
 func (a *Agent) Health() report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return report.Status{Started: a.started, LastTurn: a.record.LastTurn(), ConfigOK: a.config == nil,
-		ConfigMsg: report.Message(a.config)}
+	return report.Status{Started: a.started, LastTurn: a.record.LastTurn()}
 }
 
 // whyPaused says why a group is kept at its limit, whatever its strategy; "": it is not.

@@ -28,13 +28,11 @@ func alive(s report.Status, now time.Time) error {
 	return nil
 }
 
-// ready says why the agent does not do its work yet, or not as configured.
+// ready says why the agent does not do its work yet. A configuration on disk that has become bad is no reason: the last
+// good one is in force, and maxSurge does not count pods that are unready, nor does it wait for their successors.
 func ready(s report.Status, now time.Time) error {
 	if s.LastTurn.IsZero() {
 		return fmt.Errorf("the first scan is not done")
-	}
-	if !s.ConfigOK {
-		return fmt.Errorf("configuration: %s (the last good one is in force)", s.ConfigMsg)
 	}
 	if k := s.Kubernetes; k != nil && !k.Ready {
 		return fmt.Errorf("the API server has not listed everything yet, and no pod is burst until then: %s",

@@ -14,7 +14,7 @@ func TestHostileNamesOnTheNetwork(t *testing.T) {
 	s := healthy()
 	name := "default/\x1b[2J\u202e\u009b%s%n\n<script>alert(1)</script>/" + strings.Repeat("x", 5000)
 	s.Containers = []report.Container{{Cgroup: "/kubepods/" + name, Name: name, Pod: name, Why: name}}
-	s.ConfigOK, s.ConfigMsg = false, name
+	s.ConfigOK, s.ConfigMsg, s.Kubernetes = false, name, &report.Kubernetes{Fault: name}
 	url, c := open(t, &fake{status: s}, nil)
 	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/readyz", "/"} {
 		res, err := http.Get(url + path)
@@ -34,7 +34,7 @@ func TestHostileNamesOnTheNetwork(t *testing.T) {
 		}
 	}
 	if err := reader(c).Healthy(t.Context(), "/readyz"); err == nil {
-		t.Error("ready, with a bad configuration")
+		t.Error("ready, without an API server")
 	} else {
 		prints(t, "/readyz of the socket", err.Error())
 	}
