@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,14 +45,15 @@ type object struct {
 }
 
 // TestPodMonitor: the labels namespace, pod and container are left as the agent exports them, and the node is added.
+// With values for TLS Prometheus verifies who answers.
 func TestPodMonitor(t *testing.T) {
-	var m struct {
+	type monitor struct {
 		object `json:",inline"`
 		Spec   struct {
 			Selector            struct{ MatchLabels map[string]string }
 			PodMetricsEndpoints []struct {
 				Port, Interval, Scheme string
-				TLSConfig              struct{ InsecureSkipVerify bool }
+				TLSConfig              map[string]any
 				Authorization          struct{ Credentials struct{ Name, Key string } }
 				HonorLabels            bool
 				Relabelings            []struct {
@@ -61,12 +63,22 @@ func TestPodMonitor(t *testing.T) {
 			}
 		}
 	}
+	var m, verified monitor
 	rendered(t, "PodMonitor",
 		map[string]any{"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "p"}}}, &m)
 	if len(m.Spec.PodMetricsEndpoints) != 1 || m.Metadata.Labels["release"] != "p" {
 		t.Fatalf("%+v", m)
 	}
 	e := m.Spec.PodMetricsEndpoints[0]
+	if diff := cmp.Diff(map[string]any{"insecureSkipVerify": true}, e.TLSConfig); diff != "" {
+		t.Error(diff)
+	}
+	tls := map[string]any{"serverName": "plimsoll", "ca": map[string]any{"secret": map[string]any{"name": "ca"}}}
+	rendered(t, "PodMonitor", map[string]any{"podMonitor": map[string]any{"enabled": true, "tlsConfig": tls}},
+		&verified)
+	if diff := cmp.Diff(tls, verified.Spec.PodMetricsEndpoints[0].TLSConfig); diff != "" {
+		t.Error(diff)
+	}
 	var token struct {
 		object `json:",inline"`
 		Type   string
