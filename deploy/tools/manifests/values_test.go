@@ -13,14 +13,19 @@ import (
 
 const chart = "../../helm/plimsoll"
 
-// TestUnknownValues: a value that the chart does not have, or of another type, is an error that names it.
+// TestUnknownValues: a value that the chart does not have, or of another type, or that cannot work, is an error that
+// names it.
 func TestUnknownValues(t *testing.T) {
 	for name, values := range map[string]map[string]any{
-		"enable":      {"nri": map[string]any{"enable": false}},
-		"memlok":      {"events": map[string]any{"memlok": true}},
-		"hostPid":     {"hostPid": false},
-		"/nri/folder": {"nri": map[string]any{"folder": "run/nri"}},
-		"/extraArgs":  {"extraArgs": "--verbose"},
+		"enable":                         {"nri": map[string]any{"enable": false}},
+		"memlok":                         {"events": map[string]any{"memlok": true}},
+		"hostPid":                        {"hostPid": false},
+		"/nri/folder":                    {"nri": map[string]any{"folder": "run/nri"}},
+		"/extraArgs":                     {"extraArgs": "--verbose"},
+		"localPort":                      {"port": 12780},
+		"/terminationGracePeriodSeconds": {"terminationGracePeriodSeconds": 9},
+		"--state-dir=/x":                 {"extraArgs": []any{"--verbose", "--state-dir=/x"}},
+		"--cgroup-root would":            {"extraArgs": []any{"--cgroup-root", "/x"}},
 	} {
 		if _, err := render(chart, values, kubeVersion); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: %v", values, err)
