@@ -15,6 +15,8 @@ type workload struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Spec     struct {
+		ActiveDeadlineSeconds int // of a Job
+
 		Template struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
@@ -168,6 +170,15 @@ func TestAccountOfRestore(t *testing.T) {
 	if token := restore.AutomountServiceAccountToken; agent.ServiceAccountName != "other" ||
 		restore.ServiceAccountName != "other" || token == nil || *token {
 		t.Errorf("the agent's account is %q, the other %q", agent.ServiceAccountName, restore.ServiceAccountName)
+	}
+}
+
+// TestUninstallEndsBeforeHelm: the Job is over, and says which nodes are not done, before Helm stops to wait for it.
+func TestUninstallEndsBeforeHelm(t *testing.T) {
+	const helmTimeout = 300 // seconds: default of `helm uninstall --timeout`
+	job := workloads(t, nil, kubeVersion)["plimsoll-uninstall"].Spec
+	if job.ActiveDeadlineSeconds == 0 || job.ActiveDeadlineSeconds >= helmTimeout {
+		t.Errorf("it takes up to %d s, and Helm waits for %d s", job.ActiveDeadlineSeconds, helmTimeout)
 	}
 }
 
