@@ -44,7 +44,7 @@ func (a *Agent) attend(g *group, v policy.View) {
 	quota, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
 	g.Attention = observe.Attention{Watched: v.Watched, Suppressed: v.SuppressEvents, Throttled: v.Window.Throttled > 0,
 		Stable: v.Stable && g.late.IsZero(), Bounded: v.BudgetLeft != cpu.Unlimited,
-		Raised: quota.Ours() && quota.By == plan.ForBandwidth}
+		Raised: quota.Ours() && quota.By == plan.ForBandwidth, OwnCPUs: a.share(g.Path).Unlimited}
 	if !g.Stable {
 		g.MarkDue()
 	}

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/sim"
 	"plimsoll/internal/workload"
 )
 
@@ -208,5 +209,21 @@ func TestReserveNotPutBack(t *testing.T) {
 	w.wantProblem("")
 	if got := w.files("/b"); got != "/b=0-3 max" || *tries != 1 {
 		t.Errorf("%s, refused %d times", got, *tries)
+	}
+}
+
+// TestUseOfExclusiveCPUsIsRead: with throttle events too, the guard knows what a container uses of its exclusive CPUs,
+// and takes no raise of another back because of it.
+func TestUseOfExclusiveCPUsIsRead(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.subscribes(true)
+	w.made("/a", 200*ms, workload.ExclusiveYes, 2)
+	w.hog("/hog")
+	w.run(time.Minute)
+	w.kernel.SetLoad("/a", sim.Spin(2))
+	w.run(3 * time.Second) // the last reading is up to a second old: until then the use may count as the share pool's
+	for range 30 {
+		w.run(time.Second)
+		w.wantRaised("/hog", 50*ms)
 	}
 }

@@ -58,6 +58,7 @@ type Attention struct {
 	Throttled  bool // it was recently throttled in spite of the decisions
 	Raised     bool // its quota is raised
 	Bounded    bool // its time above the limit is bounded
+	OwnCPUs    bool // it has exclusive CPUs, and can use no others
 }
 
 // Stale makes the next turn read all files of the group.

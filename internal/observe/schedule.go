@@ -32,7 +32,7 @@ const (
 
 // Interval is how long the group may go without a reading.
 func (r *Reader) Interval(g *Group) time.Duration {
-	if !g.Class.Burstable() { // the guard needs its use (policy/guard.go)
+	if !g.Class.Burstable() || g.OwnCPUs { // the guard needs its use (policy/guard.go)
 		return IdleEvery
 	}
 	near := g.Strategy.Policy.Quota()

@@ -30,6 +30,28 @@ func TestInStep(t *testing.T) {
 	}
 }
 
+// TestIntervalWithoutAQuota: events report no use of a group without a quota. Where it has exclusive CPUs, the guard
+// needs that use.
+func TestIntervalWithoutAQuota(t *testing.T) {
+	r := newReader(nil, func() time.Time { return time.Unix(1000, 0) })
+	for _, c := range []struct {
+		subscribed, exclusive bool
+		want                  time.Duration
+	}{
+		{false, false, IdleEvery},
+		{false, true, IdleEvery},
+		{true, false, quietEvery},
+		{true, true, IdleEvery},
+	} {
+		g := &Group{Disk: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}, Ready: true,
+			Attention: Attention{OwnCPUs: c.exclusive}}
+		g.Class, r.Subscribed = workload.ClassLS, c.subscribed
+		if got := r.Interval(g); got != c.want {
+			t.Errorf("with events %v, exclusive CPUs %v: %v, want %v", c.subscribed, c.exclusive, got, c.want)
+		}
+	}
+}
+
 // TestIntervalOfALongPeriod: with throttle events nothing is missed between two readings. A poll finds a throttle at
 // the next one only.
 func TestIntervalOfALongPeriod(t *testing.T) {
