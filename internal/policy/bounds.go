@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"plimsoll/internal/plan"
 	"plimsoll/internal/tenant"
 )
 
@@ -116,12 +117,9 @@ func (s *State) keepBounds(in Input, pods []podCandidates) {
 	}
 	for i, u := range units {
 		held := u.excess(max(u.quota, u.Disk.Quota))
-		if u.quota != u.Disk.Quota { // its write may grant more, once, of what nobody else holds
+		if u.quota > u.Disk.Quota { // its write may grant more, once, of what nobody else holds
 			left, _ := s.extra.Left(u.ID, u.m.owner)
-			if u.quota > u.Disk.Quota {
-				left = min(left, parts[i])
-			}
-			held = max(held, left)
+			held = max(held, min(left, parts[i], u.excess(u.strategyCap())))
 			s.hold(in.Now, u, held)
 		}
 		if held > 0 {
@@ -154,6 +152,9 @@ func (u *candidate) wants() float64 {
 
 // cutToPart cuts what a candidate is to have to its part, and a raise to what nobody holds.
 func (s *State) cutToPart(u *candidate, part float64) {
+	if u.QuotaBlocked != plan.Free {
+		return // no quota is written
+	}
 	if u.quota > u.Disk.Quota {
 		left, _ := s.extra.Left(u.ID, u.m.owner)
 		to := min(part, left)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
@@ -142,6 +143,41 @@ func TestRaisesKeepBounds(t *testing.T) {
 				t.Errorf("%s: %d may use %v in the period in which it is raised to %v", c.name, i, u.cap(), u.quota)
 			}
 		}
+	}
+}
+
+// TestAGiveBackLeavesTheRest: a group that gives a raise back, and waits for a moment to write, holds that raise and no
+// more, also where no bound is for it. Another group is refilled meanwhile.
+func TestAGiveBackLeavesTheRest(t *testing.T) {
+	for _, e := range []strategy.ExtraCores{extra(unbounded, unbounded, 10), extra(unbounded, 10, unbounded)} {
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
+		r.extra = e
+		raised := r.group
+		raised.ID, raised.Disk.Quota = workload.ID{Path: "/b", Inode: 8}, 150*ms
+		in := r.input(r.event.At)
+		in.Pods = append(in.Pods, Pod{Ceiling: math.Inf(1), Containers: []Group{raised}})
+		out := r.state.Decide(in)
+		if len(out.Intents) > 0 || !strings.Contains(out.Views[1].Why, "waiting for a moment") {
+			t.Fatalf("it proves nothing: %+v", out.Views[1])
+		}
+		r.state.extra.Bound(extra(unbounded, unbounded, 10))
+		if left, _ := r.state.extra.Left(r.group.ID, tenant.Owner{}); left != 9 {
+			t.Errorf("%+v: beside a raise of 1 CPU %v of 10 are left", e, left)
+		}
+		if out := r.answer(); len(out.Intents) != 1 {
+			t.Errorf("%+v: not refilled: %s", e, out.Views[0].Why)
+		}
+	}
+}
+
+// TestNoPartOfAForeignQuota: a quota that is left alone is not said to come down to its part.
+func TestNoPartOfAForeignQuota(t *testing.T) {
+	u := raisedTo("/a", 50*ms, 150*ms)
+	u.quota, u.QuotaBlocked = u.Disk.Quota, plan.Foreign
+	s, in, pods := NewState(0), Input{Now: t0, Extra: extra(0, 0, 0)}, []podCandidates{{containers: []*candidate{u}}}
+	s.boundCeilings(in, pods)
+	if s.keepBounds(in, pods); u.quota != u.Disk.Quota || u.kind != "" {
+		t.Errorf("%v, %s: %s", u.quota, u.kind, u.why)
 	}
 }
 
