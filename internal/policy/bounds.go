@@ -49,9 +49,11 @@ func (s *State) boundCeilings(in Input, pods []podCandidates) {
 	}
 	s.extra.Expire(in.Now)
 	each(pods, func(p *podCandidates, u *candidate) {
+		cpus := 0.0 // of one that counts no longer
 		if p.counts(u) {
-			s.hold(in.Now, u, u.excess(u.Disk.Quota))
+			cpus = u.excess(u.Disk.Quota)
 		}
+		s.hold(in.Now, u, cpus)
 	})
 	each(pods, func(p *podCandidates, u *candidate) {
 		switch {
