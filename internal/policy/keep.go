@@ -19,7 +19,8 @@ import (
 //
 // Approach: Kept is the experiments as data, and Resume gives the data to the state of the next agent. That state goes
 // on with an experiment when it first decides about the same group (path and inode) with the same settings. A group
-// whose settings are not known yet has policy none: its experiment waits (unclaimed).
+// whose settings are not known yet has policy none: its experiment waits (unclaimed). So does that of a container while
+// the limit of its pod binds first.
 
 // KeptReceipts is what is kept of all experiments over a restart of the agent.
 type KeptReceipts struct {
@@ -33,7 +34,7 @@ type KeptReceipt struct {
 	Inode  uint64 `json:"inode"`
 	Sampled
 	receipt.Kept
-	// Unclaimed is since when the group has not been found by an agent; zero: the experiment was on.
+	// Unclaimed is since when the experiment waits for its group; zero: it was on.
 	Unclaimed time.Time `json:"unclaimed_since,omitzero"`
 }
 
@@ -51,8 +52,7 @@ func (s *State) Kept(yield func()) KeptReceipts {
 	for id, m := range s.groups {
 		yield()
 		if _, waits := unclaimed[id]; !waits && m.experiment != nil {
-			k.Groups = append(k.Groups, KeptReceipt{Cgroup: id.Path, Inode: id.Inode,
-				Sampled: *m.sampled, Kept: m.experiment.Kept()})
+			k.Groups = append(k.Groups, m.kept(id))
 		}
 	}
 	k.Groups = slices.AppendSeq(k.Groups, maps.Values(unclaimed))
@@ -60,6 +60,25 @@ func (s *State) Kept(yield func()) KeptReceipts {
 		return cmp.Or(cmp.Compare(a.Cgroup, b.Cgroup), cmp.Compare(a.Inode, b.Inode))
 	})
 	return k
+}
+
+// kept is what is to be kept of the experiment of a group.
+func (m *memory) kept(id workload.ID) KeptReceipt {
+	return KeptReceipt{Cgroup: id.Path, Inode: id.Inode, Sampled: *m.sampled, Kept: m.experiment.Kept()}
+}
+
+// setAside has the experiment of a candidate wait as over a restart, if it has one.
+func (s *State) setAside(now time.Time, u *candidate) {
+	if u.m.experiment == nil {
+		return
+	}
+	k := u.m.kept(u.ID)
+	k.Unclaimed = now
+	if s.unclaimed == nil {
+		s.unclaimed = map[workload.ID]KeptReceipt{}
+	}
+	s.unclaimed[u.ID] = k
+	u.m.experiment, u.m.sampled = nil, nil
 }
 
 // Resume goes on with experiments that were kept, before the first turn. After an error it goes on with none.

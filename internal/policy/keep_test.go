@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/receipt"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // experimented is a group of which three spells are over, one that is on.
@@ -154,6 +155,29 @@ func TestReceiptsWait(t *testing.T) {
 		if group, node := r.spells(); group != c.want || node != 3 {
 			t.Errorf("%s: %d spells, want %d; %d of the node", c.name, group, c.want, node)
 		}
+	}
+}
+
+// TestReceiptsOutliveALimitOfThePod: while the limit of its pod binds first a container has no experiment, and goes on
+// with it afterwards.
+func TestReceiptsOutliveALimitOfThePod(t *testing.T) {
+	r, now, before := experimented(t), t0.Add(time.Minute), int64(0)
+	for i, own := range []bool{false, true, false} {
+		now = now.Add(10 * ms)
+		r.group.Reading.At = now
+		in := r.input(now)
+		in.Pods[0].Own = own
+		in.Pods[0].Group = Group{ID: workload.ID{Path: "/pod", Inode: 9}, Limit: r.group.Limit, Disk: r.group.Disk}
+		if r.state.Decide(in); (r.experiment() == nil) != own {
+			t.Fatalf("the pod's limit binds first %v, and an experiment is on: %v", own, r.experiment() != nil)
+		}
+		if i == 0 {
+			before, _ = r.spells()
+			r.experiment().Begin(now, receipt.Meter{})
+		}
+	}
+	if after, _ := r.spells(); before == 0 || after != before || r.experiment().Aborted != 1 {
+		t.Errorf("%d spells, before there were %d; %d aborted", after, before, r.experiment().Aborted)
 	}
 }
 

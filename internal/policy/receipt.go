@@ -56,11 +56,13 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 		u.spells = nil
 		part := u.configured.Receipts
 		switch e := u.m.experiment; {
-		case part == 0 || u.isPod || !p.counts(u):
+		case part == 0 || u.isPod:
 			u.m.experiment, u.m.sampled = nil, nil
 			if part == 0 && known(u.configured) {
 				delete(s.unclaimed, u.ID)
 			}
+		case !p.counts(u): // the pod's limit binds first, maybe only while the limits are being changed
+			s.setAside(in.Now, u)
 		case e == nil || e.Part() != part || *u.m.sampled != u.sampled(in):
 			s.experiment(in, u)
 		case u.Resized, u.Paused != "", in.Held:

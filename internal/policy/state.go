@@ -176,7 +176,8 @@ type State struct {
 	extra    tenant.Extra
 	seed     uint64          // of the receipts
 	receipts receipt.Figures // of all groups
-	// unclaimed are experiments that an earlier agent began, of groups that this one has not decided about yet.
+	// unclaimed are experiments that wait: of groups that this agent has not decided about yet, and of containers in
+	// pods whose own limit binds first.
 	unclaimed map[workload.ID]KeptReceipt
 }
 
