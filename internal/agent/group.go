@@ -82,7 +82,8 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) (seen policy.Group,
 	seen = policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
 		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(read), Paused: g.WhyPaused,
 		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts,
-		Limit: g.limit, Resized: resized, QuotaBlocked: a.blocked(now, g, q), BurstBlocked: a.blocked(now, g, b)}
+		Sandbox: g.Sandbox, Limit: g.limit, Resized: resized, QuotaBlocked: a.blocked(now, g, q),
+		BurstBlocked: a.blocked(now, g, b)}
 	if g.Strategy.Receipts > 0 && a.subscription.active {
 		t, ok := a.Events.Totals(g.Inode)
 		seen.Lost, seen.LostKnown, seen.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests

@@ -20,9 +20,10 @@ type podCandidates struct {
 	itself     bool            // the pod's own limit binds before those of its containers: the pod is raised, not they
 }
 
-// sandboxMost distinguishes a container without a limit from the pod's sandbox, which only keeps its namespaces. Each
-// pod of Kubernetes has such a container (pause). It has no limit, uses about 20 ms of CPU time in its start, and is
-// not counted when the containers' limits are added up.
+// sandboxMost distinguishes a container without a limit from the pod's sandbox, which only keeps its namespaces, where
+// nothing tells which one that is. Each pod of Kubernetes has such a container (pause). It has no limit, uses about 20
+// ms of CPU time in its start, more where it reaps the processes of the pod (shareProcessNamespace), and is not counted
+// when the containers' limits are added up.
 const sandboxMost = 100 * time.Millisecond
 
 // assess decides whether the pod's own limit binds, and attributes the pod's throttles to a container where the
@@ -38,7 +39,7 @@ func (p *podCandidates) assess() {
 	}
 	sum := 0.0
 	for _, c := range p.containers {
-		if c.limit.Limited() || c.Reading.Counters.Usage > sandboxMost {
+		if c.limit.Limited() || !c.Sandbox && c.Reading.Counters.Usage > sandboxMost {
 			sum += c.limit.CPUs()
 		}
 	}

@@ -37,6 +37,30 @@ func TestStrategyOfAPod(t *testing.T) {
 	}
 }
 
+// TestOwnLimitOfAPod: the limit of a pod binds first where it is less than the sum over the containers. One without a
+// limit, which has worked, makes that sum infinite; a sandbox counts as nothing, whatever it has used.
+func TestOwnLimitOfAPod(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sandbox bool
+		used    time.Duration
+		want    bool
+	}{
+		{"one that nothing tells of, and does nothing", false, 20 * ms, false},
+		{"which works", false, 150 * ms, true},
+		{"a sandbox", true, 20 * ms, false},
+		{"which reaps processes", true, 150 * ms, false},
+	} {
+		other := raisedTo("/p/b", cpu.Unlimited, cpu.Unlimited)
+		other.Sandbox, other.Reading.Counters.Usage = c.sandbox, c.used
+		p := podCandidates{pod: raisedTo("/p", 60*ms, 60*ms),
+			containers: []*candidate{raisedTo("/p/a", 60*ms, 60*ms), other}}
+		if p.assess(); p.itself != c.want {
+			t.Errorf("beside %s: itself %v, want %v", c.name, p.itself, c.want)
+		}
+	}
+}
+
 // TestPodFollows: a pod has its own quota and what its containers have above theirs, but for what others wrote there.
 // One that is raised itself has at least what each container has where the kernel wants that, up to its cap.
 func TestPodFollows(t *testing.T) {

@@ -26,6 +26,7 @@ type Group struct {
 	Unlimited     bool          // it has exclusive CPUs, and can use no others
 	CPUs          int           // the number of CPUs that it is bound to; 0: not bound
 	Starting      bool          // it is in its start
+	Sandbox       bool          // it is none of the pod's own containers (workload)
 	Limit         cpu.Bandwidth // its owner's
 	Resized       bool          // Limit has changed since the last turn
 	QuotaBlocked  plan.Blocked  // why the quota may not be written
