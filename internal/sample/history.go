@@ -54,25 +54,40 @@ func (h *History) UsedWithin(now time.Time, d time.Duration) (used time.Duration
 	return used, false
 }
 
-// Demands lists the demand per period of the windows that ended in the last d.
+// Demands lists the demand per period of the windows that ended in the last d. Windows that are shorter than a period
+// are joined.
 func (h *History) Demands(period, d time.Duration) []time.Duration {
 	var demands []time.Duration
-	for _, u := range h.last(d) {
-		n := max(1, int(u.Elapsed()/period))
-		for range n {
+	for windows := h.last(d); len(windows) > 0; {
+		u, joined := join(windows, period)
+		for range max(1, int(u.Elapsed()/period)) {
 			demands = append(demands, u.Demand(period))
 		}
+		windows = windows[joined:]
 	}
 	return demands
 }
 
-// Peak is the largest demand per period among the windows that ended in the last d.
+// Peak is the largest demand in a period of the windows that ended in the last d, wherever in them the period began.
 func (h *History) Peak(period, d time.Duration) time.Duration {
 	var peak time.Duration
-	for _, u := range h.last(d) {
+	for windows := h.last(d); len(windows) > 0; windows = windows[1:] {
+		u, _ := join(windows, period)
 		peak = max(peak, u.Demand(period))
 	}
 	return peak
+}
+
+// join makes one window of the first ones, of as many as come nearest to a period, and says how many these are. Its
+// demand is no less than that of each.
+func join(windows []Usage, period time.Duration) (whole Usage, n int) {
+	whole = windows[0]
+	for n = 1; n < len(windows) && whole.Elapsed()+windows[n].Elapsed()/2 < period; n++ {
+		u := windows[n]
+		whole.Rushed = max(whole.Demand(period), u.Demand(period))
+		whole.To, whole.Used, whole.ThrottledTime = u.To, whole.Used+u.Used, whole.ThrottledTime+u.ThrottledTime
+	}
+	return whole, n
 }
 
 // Mean is the mean number of CPUs used in the windows that ended in the last d.

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,34 @@ func TestHistory(t *testing.T) {
 	}
 	if got := len(h.Demands(100*ms, 300*ms)); got != 3 {
 		t.Errorf("%d demands in 300 ms, want 3", got)
+	}
+}
+
+// TestDemandOfShortWindows: windows that are shorter than a period are joined, those that are not are left alone. No
+// demand is less than that of a single window.
+func TestDemandOfShortWindows(t *testing.T) {
+	for _, c := range []struct {
+		period, window time.Duration
+		used           []time.Duration // in each window
+		peak           time.Duration
+		demands        int
+	}{
+		{100 * ms, 90 * ms, []time.Duration{90 * ms, 90 * ms, 90 * ms, 0}, 90 * ms, 4},
+		{50 * ms, 90 * ms, []time.Duration{90 * ms, 0}, 50 * ms, 2},
+		{100 * ms, 45 * ms, []time.Duration{0, 45 * ms, 45 * ms, 0}, 90 * ms, 2},
+		{time.Second, 90 * ms, slices.Repeat([]time.Duration{90 * ms}, 33), 990 * ms, 3},
+		{250 * ms, 90 * ms, slices.Repeat([]time.Duration{90 * ms}, 6), 250 * ms, 2},
+		{250 * ms, 90 * ms, []time.Duration{360 * ms, 0, 0}, 360 * ms, 1},
+	} {
+		var h History
+		for i, used := range c.used {
+			from := t0.Add(time.Duration(i) * c.window)
+			h.Add(Usage{From: from, To: from.Add(c.window), Used: used}, 3*time.Second)
+		}
+		demands := h.Demands(c.period, 3*time.Second)
+		if got := h.Peak(c.period, 3*time.Second); got != c.peak || len(demands) != c.demands {
+			t.Errorf("period %v: up to %v, %v; want %v, %d", c.period, got, demands, c.peak, c.demands)
+		}
 	}
 }
 

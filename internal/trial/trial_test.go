@@ -82,6 +82,21 @@ func TestHogReachesTheCap(t *testing.T) {
 	}
 }
 
+// TestRaiseOfALongPeriodLasts: many readings of a period make one demand. A raise that covers it stays.
+func TestRaiseOfALongPeriodLasts(t *testing.T) {
+	for seed := range uint64(20) {
+		g := Group{Path: "/lab/a", Quota: 500 * ms, Period: time.Second, Load: sim.Spin(1),
+			Strategy: with(strategy.CFSQuotaBurstOnly)}
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}})
+		w.Run(30*time.Second, nil)
+		w.Run(time.Minute, func(agent.Turn) {
+			if got := w.Kernel.Bandwidth(g.Path).Quota; got <= g.Quota {
+				t.Fatalf("seed %d: %v after %v", seed, got, w.Kernel.Now().Sub(w.start()))
+			}
+		})
+	}
+}
+
 func randomGroup(rng *rand.Rand, path, pod string) Group {
 	quota := time.Duration(10+rng.IntN(90)) * ms
 	period := []time.Duration{100 * ms, 100 * ms, 100 * ms, 50 * ms, 250 * ms, time.Second}[rng.IntN(6)]
