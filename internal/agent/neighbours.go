@@ -101,7 +101,8 @@ func (a *Agent) measureRisk(now time.Time) {
 	case a.risk.Due(now):
 		var groups []risk.Group
 		for id, g := range a.groups {
-			if g.Level == observe.LevelContainer && g.Disk.Limited() {
+			// Without a limit there is no burst, though suppression may have set a quota.
+			if g.Level == observe.LevelContainer && g.Disk.Limited() && g.limit.Limited() {
 				groups = append(groups, risk.Group{ID: id, Limit: g.limit.Quota, Bandwidth: g.Disk, Since: g.Since,
 					Asked: policy.AskedBurst(g.Strategy, a.Rules)})
 			}

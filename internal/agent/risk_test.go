@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
 )
 
 // using says what the kernel has counted of a group after so many minutes of demands with an exponential law.
@@ -113,6 +114,37 @@ func TestLoadLineLater(t *testing.T) {
 	w.place.touched = []string{"/h"}
 	risk(2, 7)
 	risk(3, 7)
+}
+
+// TestLoadLineBesideSuppressedWork: offline work without a limit has no burst, also while suppression bounds it, and
+// what it uses is not there for the others.
+func TestLoadLineBesideSuppressedWork(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	e := w.subscribes(true)
+	w.kernel.SetLoad("/web", sim.Load{})
+	w.kernel.SetLoad("/batch", sim.Spin(4))
+	w.file("/batch", "cpu.cfs_quota_us", "-1")
+	w.suppress()
+	run := func(d time.Duration) {
+		for range d / (100 * ms) {
+			e.totals = map[uint64]report.Throttles{w.id("/batch").Inode: {Usage: w.kernel.Used("/batch")}}
+			w.run(100 * ms)
+		}
+	}
+	run(5 * time.Second)
+	line := w.agent.Strategy
+	line.LoadLinePercent = 99.9
+	w.agent.Configure(line, nil)
+	before := w.kernel.Used("/batch")
+	run(61 * time.Second)
+	want := 4 - (w.kernel.Used("/batch")-before).Seconds()/61
+	w.afterwards()
+	if !w.kernel.Bandwidth("/batch").Limited() || want > 3 {
+		t.Fatalf("%v leaves %.2f CPUs: it proves nothing", w.kernel.Bandwidth("/batch"), want)
+	}
+	if r := w.agent.Status().Node.Risk; r == nil || math.Abs(r.Capacity-want) > 0.1 {
+		t.Errorf("%+v, want a capacity of %.2f CPUs", r, want)
+	}
 }
 
 // TestLoadLineNeedsTheKernel: who cannot count says so, and cuts nothing.
