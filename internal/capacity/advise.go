@@ -181,5 +181,10 @@ func (d *Recordings) Fit(limit float64) (int, error) {
 	if math.IsInf(quota, 1) {
 		return 0, hint.With(fmt.Errorf("%s was recorded without a limit", d.list[0].name), "give --limit or --cgroups")
 	}
-	return max(1, int(1/quota+1e-9)), nil
+	n := 1/quota + 1e-9
+	if n >= MostContainers+1 {
+		return 0, hint.With(fmt.Errorf("more than %d containers with limits of %g CPUs fit", MostContainers,
+			quota*d.cpus), "give a larger --limit, or --cgroups")
+	}
+	return max(1, int(n)), nil
 }
