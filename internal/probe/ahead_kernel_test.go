@@ -164,8 +164,8 @@ func TestAheadIsPunctual(t *testing.T) {
 	p := open(t, Options{Ahead: true, Rate: 1e6})
 	h := subscribeTo(t, p, 0, nil)
 	// How many throttles begin a tick later depends on where in a tick the runtime is used up, and that is the same in
-	// all periods of a group: they last whole ticks.
-	for range 6 {
+	// all periods of a group: they last whole ticks. So many groups of few periods tell more than the contrary.
+	for range 16 {
 		t.Run("", func(t *testing.T) {
 			g := cgrouptest.New(t)
 			g.Prevail()
@@ -174,7 +174,7 @@ func TestAheadIsPunctual(t *testing.T) {
 			for i, spinner := range g.Spin(2) {
 				cgrouptest.Pin(t, i, spinner)
 			}
-			within(t, 60*time.Second, "many throttles", func() bool { return totals(t, p, g).Begins >= 10 })
+			within(t, 60*time.Second, "many throttles", func() bool { return totals(t, p, g).Begins >= 5 })
 		})
 	}
 	var off []time.Duration // how much later than predicted
@@ -191,8 +191,8 @@ func TestAheadIsPunctual(t *testing.T) {
 	if emulated() { // where a CPU may check late
 		least = -step
 	}
-	if len(off) < 45 {
-		t.Errorf("%d of 60 throttles were foreseen", len(off))
+	if len(off) < 60 {
+		t.Errorf("%d of 80 throttles were foreseen", len(off))
 	} else if early, late := off[len(off)/10], off[len(off)/2]; early < least || late > step/4 {
 		t.Errorf("later than predicted by %v (one of ten) and %v (the median): predicted ahead of a tick of %v", early,
 			late, step)
@@ -316,16 +316,29 @@ func TestActiveCPUsAreRecounted(t *testing.T) {
 	})
 	g.Move(second.PID())
 	g.Move(first.PID())
-	within(t, 10*time.Second, "one CPU is active", func() bool { return seen().Active == 1 })
-	before := seen()
-	within(t, 10*time.Second, "the next period begins", func() bool { return seen().Expires != before.Expires })
-	before = seen()
+	var before kernelRecent
+	changed := func() bool { // another group may have its place now and then
+		last, was := seen(), before.Expires
+		if last.Group == id {
+			before = last
+		}
+		return before.Active == 1 && before.Expires != was
+	}
+	within(t, 10*time.Second, "one CPU is active", changed)
+	within(t, 10*time.Second, "the next period begins", changed)
 	begins := totals(t, p, g).Begins
 	if err := unix.Kill(second.PID(), unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "a throttle begins", func() bool { return totals(t, p, g).Begins > begins })
-	if got := seen(); before.Active != 1 || got.Active != 2 || got.Expires != before.Expires {
+	var got kernelRecent
+	within(t, 10*time.Second, "a throttle begins", func() bool {
+		begun := totals(t, p, g).Begins > begins
+		if last := seen(); last.Group == id {
+			got = last
+		}
+		return begun
+	})
+	if before.Active != 1 || got.Active != 2 || got.Expires != before.Expires {
 		t.Errorf("CPU 0 counted %d active CPUs at first and %d in the end, in periods that end at %d and %d",
 			before.Active, got.Active, before.Expires, got.Expires)
 	}
