@@ -49,7 +49,7 @@ func (s *State) boundCeilings(in Input, pods []podCandidates) {
 	}
 	s.extra.Expire(in.Now)
 	each(pods, func(p *podCandidates, u *candidate) {
-		cpus := 0.0 // of one that counts no longer
+		cpus := 0.0 // of one that does not count, or no longer
 		if p.counts(u) {
 			cpus = u.excess(u.Disk.Quota)
 		}
@@ -109,23 +109,16 @@ func (s *State) keepBounds(in Input, pods []podCandidates) {
 			claims = append(claims, tenant.Claim{Owner: u.m.owner, Weight: u.weight(), Want: u.wants()})
 		}
 	})
-	parts := s.extra.Divide(claims)
-	for i, u := range units {
-		s.cutToPart(u, parts[i])
-		s.hold(in.Now, u, u.excess(max(u.quota, u.Disk.Quota)))
-		if claims[i].Want > u.excess(u.quota)+1e-3 {
-			u.cutBy = u.bound
-		}
-	}
-	for i, u := range units {
+	for i, part := range s.extra.Divide(claims) {
+		u := units[i]
+		s.cutToPart(u, part)
 		held := u.excess(max(u.quota, u.Disk.Quota))
-		if u.quota > u.Disk.Quota { // its write may grant more, once, of what nobody else holds
-			left, _ := s.extra.Left(u.ID, u.m.owner)
-			held = max(held, min(left, parts[i], u.excess(u.strategyCap())))
-			s.hold(in.Now, u, held)
-		}
+		s.hold(in.Now, u, held)
 		if held > 0 {
 			u.lowerCeiling(held, u.bound) // what is written is within that in the period that stands, too
+		}
+		if claims[i].Want > u.excess(u.quota)+1e-3 {
+			u.cutBy = u.bound
 		}
 	}
 }
@@ -135,19 +128,17 @@ func (s *State) hold(now time.Time, u *candidate, cpus float64) {
 	s.extra.Hold(u.ID, u.m.owner, cpus, now, u.period())
 }
 
-// wants is how many CPUs above its limit a candidate wants: one that a bound has cut, all that its strategy allows if
-// it is throttled for long, and one quota if it is throttled, which a refill is; its peak is then what it was given.
+// wants is how many CPUs above its limit a candidate wants: one that a bound has cut, all that its strategy allows.
 func (u *candidate) wants() float64 {
 	throttled := u.m.everThrottled && u.now.Sub(u.m.throttledAt) < demandSpan && u.Strategy.Policy.Quota()
 	lasts := throttled && u.m.throttledPeriods.lasting(u.now, u.period())
-	raised, cut := u.quota > u.limit.Quota, u.boundBy() != ""
-	switch {
-	case cut && (lasts || raised && u.quota >= u.cap()):
+	switch raised := u.quota > u.limit.Quota; {
+	case (raised && u.quota >= u.cap() || lasts) && u.boundBy() != "":
 		return u.excess(u.strategyCap())
-	case throttled && (cut || !raised):
-		return u.excess(max(u.quota, min(2*u.limit.Quota, u.strategyCap())))
 	case raised:
 		return u.excess(u.quota)
+	case throttled:
+		return u.excess(min(2*u.limit.Quota, u.strategyCap()))
 	}
 	return 0
 }

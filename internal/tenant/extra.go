@@ -85,10 +85,7 @@ func (e *Extra) scopes(o Owner, each func(scope, float64)) {
 // Hold has a group hold so many CPUs above its limit from now on. What it held until now and holds no more it holds
 // for one more period: it may have been handed out in the period that stands.
 func (e *Extra) Hold(id workload.ID, o Owner, cpus float64, now time.Time, period time.Duration) {
-	h, holds := e.held[id]
-	if !holds && micros(cpus) == 0 {
-		return
-	}
+	h := e.held[id]
 	if was := h.standing; was > micros(cpus) {
 		e.HoldUntil(id, o, float64(was)/microsPerCPU, now.Add(period))
 		h = e.held[id]
