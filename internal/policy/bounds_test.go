@@ -181,6 +181,20 @@ func TestNoPartOfAForeignQuota(t *testing.T) {
 	}
 }
 
+// TestCapOfACeiling: a ceiling in CPUs gives the cap to the microsecond, and no more and no less: less by a float's
+// error would have a quota lowered that is right.
+func TestCapOfACeiling(t *testing.T) {
+	limit := cpu.Bandwidth{Quota: 96 * ms, Period: 100 * ms}
+	u := &candidate{Group: Group{Disk: limit}, limit: limit}
+	u.Strategy.CFSQuotaBurstPercent = 300
+	for micros := time.Duration(0); micros < 192_000; micros += 7 {
+		u.ceiling = u.limit.CPUs() + (micros*time.Microsecond).Seconds()*10
+		if got, want := u.cap(), u.limit.Quota+micros*time.Microsecond; got != want {
+			t.Fatalf("%v above the limit: the cap is %v, want %v", micros*time.Microsecond, got, want)
+		}
+	}
+}
+
 // raisedTo is a candidate of a limit, with another quota in its file.
 func raisedTo(path string, limit, quota time.Duration) *candidate {
 	b := cpu.Bandwidth{Quota: limit, Period: 100 * ms}
