@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/apply"
 	"plimsoll/internal/bandwidth"
-	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
@@ -334,13 +332,7 @@ func TestRefillWaitsForNoDisk(t *testing.T) {
 		"written": func(w *world) { w.file("/a", "cpu.cfs_burst_us", "20000") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, _ := subscribed(t, true)
-			disk := &syncDisk{Memory: journal.NewMemory()}
-			j, err := journal.OpenDisk(disk, "boot", w.kernel.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.agent.Writer = apply.New(w.tree, j, w.kernel.Now)
+			w, disk, j := onDisk(t)
 			w.calm("/a", strategy.Auto)
 			w.run(960 * ms)
 			w.want("/a", 50*ms, 50*ms)

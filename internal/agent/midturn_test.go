@@ -234,9 +234,9 @@ func (f *syncFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestFsyncIsNotWaitedFor: a throttle is answered while the disk takes its time for the claims of a turn, which are
-// synced all at once.
-func TestFsyncIsNotWaitedFor(t *testing.T) {
+// onDisk is a world with throttle events whose journal is on a disk that the test can watch.
+func onDisk(t *testing.T) (*world, *syncDisk, *journal.Journal) {
+	t.Helper()
 	w, _ := subscribed(t, true)
 	disk := &syncDisk{Memory: journal.NewMemory()}
 	j, err := journal.OpenDisk(disk, "boot", w.kernel.Now)
@@ -244,6 +244,13 @@ func TestFsyncIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.agent.Writer = apply.New(w.tree, j, w.kernel.Now)
+	return w, disk, j
+}
+
+// TestFsyncIsNotWaitedFor: a throttle is answered while the disk takes its time for the claims of a turn, which are
+// synced all at once.
+func TestFsyncIsNotWaitedFor(t *testing.T) {
+	w, disk, _ := onDisk(t)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(960 * ms)
 	throttle := w.throttled("/a", 100*time.Microsecond)

@@ -151,8 +151,8 @@ func (a *Agent) refilledSince(c plan.Change) bool {
 	return a.Clock().Sub(at) < g.Disk.Period
 }
 
-// write carries out changes, and learns from the results. A group may have many tasks: no answer waits for a turn that
-// sets them, nor changes what is known of them. An answer itself sets none.
+// write carries out changes, and learns from the results. A group may have many tasks: no answer waits while a turn
+// sets them, one knob at a time (writeAll), and no answer sets any itself.
 func (a *Agent) write(changes []plan.Change) (results []plan.Result) {
 	begin, do := a.Clock(), func() { results = a.Writer.Do(changes) }
 	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Knob.OfTasks() }) {

@@ -96,7 +96,7 @@ func (u *candidate) fresh(now time.Time, width time.Duration) bool {
 // the extra readings cost as much as the usual ones.
 const seekFor, seekEvery = 2 * time.Second, 30 * time.Second
 
-// seeks says whether readings are to find a moment for a raise.
+// seeks says whether readings are to find a moment for a raise: in the first seekFor of each seekEvery that it waits.
 func (m *memory) seeks(now time.Time) bool {
 	if m.seeking.IsZero() || now.Sub(m.seeking) >= seekEvery {
 		m.seeking = now

@@ -32,12 +32,12 @@ import (
 // Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and the rest of a
 // CPU's slice crosses the period's end. Of a cap below two quotas a group that runs on many CPUs at once may get a part
 // only: it has used much by the time that its period is known to have begun. A lowering that could wait no longer can
-// make one period exceed the cap, by at most a quota, and one at the edge by what the group uses in nearEdge. A write
-// cancels the debt of CPUs that have run beyond their slices, up to a tick each (tg_set_cfs_bandwidth resets their
-// runtime_remaining, also from below 0). That debt is not charged: the last refill under the cap has room for exactly
-// one quota, and would hardly ever be allowed. So a period can exceed the cap by as much. It is not refilled again once
-// it has used the cap by the kernel's own account (refill.go), which there is on up to 64 CPUs at a time, and the
-// budget counts all of it.
+// make one period exceed the cap, by at most a quota, and one at the edge by what the group uses in a 32nd of the
+// period (nearEdge). A write cancels the debt of CPUs that have run beyond their slices, up to a tick each
+// (tg_set_cfs_bandwidth resets their runtime_remaining, also from below 0). That debt is not charged: the last refill
+// under the cap has room for exactly one quota, and would hardly ever be allowed. So a period can exceed the cap by as
+// much. It is not refilled again once it has used the cap by the kernel's own account (refill.go), which there is on up
+// to 64 CPUs at a time, and the budget counts all of it.
 
 // writeDelay is the time that may pass between a reading and the write that it causes.
 const writeDelay = time.Millisecond

@@ -24,7 +24,7 @@ func (d *Discoverer) putPod(o *corev1.Pod) {
 	var own course
 	if last := d.pods[string(o.UID)]; last != nil {
 		own = last.own
-		if own.to == 0 && o.Spec.Resources != nil && putOff(o) { // what adds a limit of its own is not to be
+		if own.to == 0 && o.Spec.Resources != nil && putOff(o) { // a limit that is to be added is not in force
 			without := *o
 			without.Spec.Resources = &corev1.ResourceRequirements{Requests: o.Spec.Resources.Requests}
 			o = &without
