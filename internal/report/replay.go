@@ -109,9 +109,8 @@ func (r Replay) Text(w io.Writer) error {
 		p.table(append([][]string{{fmt.Sprintf("%d neighbours", r.Neighbours.Count), "WHAT WAS",
 			"WHAT WOULD HAVE BEEN"}}, r.Neighbours.rows()...))
 	}
-	p.printf(
-		"\nIn parentheses: the bounds, where a limit hid when work came. p99 delay: so much later than without a\n" +
-			"limit the last percent of the work was done.\n")
+	p.printf("\nIn parentheses: the bounds, where a limit hid when work came. p99 delay: so much later than without " +
+		"a limit the last percent of the work was done.\n")
 	if n := r.Neighbours; n != nil && n.Worst != "" {
 		p.printf("The neighbour whose p99 would have grown most: %s, by %s.\n", n.Worst, coarse(n.WorstBy))
 	}
