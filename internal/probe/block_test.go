@@ -65,15 +65,16 @@ func TestWaitingIsQuiet(t *testing.T) {
 	const times, span = 15, 60 * time.Millisecond
 	ours := switches(t, times, func() { b.wait(time.Now().Add(span)) })
 	plain := switches(t, times, func() { unix.Poll(b.fds[:], int(span/time.Millisecond)) })
-	if 2*ours > plain {
-		t.Errorf("%d switches in a wait of %v, %d in an ordinary call", ours, span, plain)
+	// Other load adds to ours, while a thread of this process waits for a CPU with its P, and takes from the others,
+	// while the monitor waits for one.
+	if 2*ours[times/2] > plain[3*times/4] {
+		t.Errorf("switches in a wait of %v: %d, in an ordinary call: %d", span, ours, plain)
 	}
 }
 
-// switches is the third quartile of those in a wait that begins while the monitor is awake, as it is in a process at
-// work: a P has just been taken from a system call. Beside other load the monitor goes on checking in some of our
-// waits, and hardly checks in half of the ordinary calls.
-func switches(t *testing.T, times int, wait func()) int64 {
+// switches are those in each of some waits, in order, which begin while the monitor is awake, as it is in a process at
+// work: a P has just been taken from a system call.
+func switches(t *testing.T, times int, wait func()) []int64 {
 	t.Helper()
 	busy := func(span time.Duration) {
 		for until := time.Now().Add(span); time.Now().Before(until); {
@@ -98,7 +99,7 @@ func switches(t *testing.T, times int, wait func()) int64 {
 		list = append(list, voluntary(t)-before)
 	}
 	slices.Sort(list)
-	return list[3*times/4]
+	return list
 }
 
 // voluntary counts the switches of this process to a sleep.
