@@ -20,6 +20,7 @@ service() {
 
 configure() {
   mkdir -p $pods /var/lib/kubelet
+  mount -t tmpfs tmpfs /var/lib/kubelet # the kubelet does not start on the rootfs of an initrd, whose size cAdvisor cannot tell
   cat >/etc/k/containerd.toml <<Y
 version = 3
 [plugins."io.containerd.cri.v1.images"]
