@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,13 +44,9 @@ func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	if err = cmd.Start(); err != nil {
+	if err = c.start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	go func() {
-		c.err = cmd.Wait()
-		close(c.done)
-	}()
 	if err = enter(cmd.Process.Pid); err == nil {
 		_, err = io.WriteString(c.stdin, "\n")
 	}
@@ -57,6 +54,22 @@ func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 		return nil, errors.Join(err, c.Stop(0))
 	}
 	return c, nil
+}
+
+// start starts the process on a thread that then waits for its end. With the thread that started it a process gets its
+// signal (prctl(2), PR_SET_PDEATHSIG), and a thread ends with a goroutine that is locked to it.
+func (c *Child) start() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			c.err = c.cmd.Wait()
+			close(c.done)
+		}
+	}()
+	return <-started
 }
 
 // PID is the number of the process.

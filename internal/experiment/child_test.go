@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const plenty = 30 * time.Second // nothing waits so long unless it hangs
@@ -37,6 +40,43 @@ func TestLaunchEntersFirst(t *testing.T) {
 	}
 	if err := c.Stop(plenty); err != nil {
 		t.Errorf("Stop of an ended process: %v", err)
+	}
+}
+
+// TestChildOutlivesThread: a child lives on where the goroutine that launched it ends its thread.
+func TestChildOutlivesThread(t *testing.T) {
+	var c *Child
+	launched := make(chan error)
+	thread := 0
+	var launch func()
+	launch = func() {
+		runtime.LockOSThread()
+		if thread = unix.Gettid(); thread == os.Getpid() { // the first thread stays: take another
+			go launch()
+			return
+		}
+		var err error
+		c, err = Launch(shell("read -r go; exec sleep 1000"), func(int) error { return nil })
+		launched <- err
+	}
+	go launch()
+	if err := <-launched; err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(plenty); unix.Tgkill(os.Getpid(), thread, 0) == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the thread does not end")
+		}
+	}
+	select {
+	case <-c.done: // the signal is sent before the thread is gone
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := c.Ended(); err != nil {
+		t.Errorf("the child ended with the thread: %v", err)
+	}
+	if err := c.Stop(plenty); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -184,7 +184,7 @@ func (b *bench) settle(ctx context.Context, a *experiment.Agent, c condition) er
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, b.explain(ctx, a))
+		return errors.Join(err, b.jobs.Working(), b.explain(ctx, a))
 	}
 	return experiment.Pause(ctx, b.warmUp)
 }

@@ -51,15 +51,12 @@ func watchWrites(root string, jobs *frame.Jobs) (*watch, error) {
 // run reads until it is stopped, before all ordinary work of the machine: what delays it would count as the agent's.
 func (w *watch) run() {
 	defer close(w.done)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // the thread ends with the goroutine
 	attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 3, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 		w.fail(fmt.Errorf("real-time priority: %w", err))
 		return
 	}
-	// The thread lives on as an ordinary one: with it the processes would end that it has started (PR_SET_PDEATHSIG).
-	defer func() { _ = unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_NORMAL}, 0) }()
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.stop), Events: unix.POLLIN}}
 	var buf [1 << 16]byte
 	for {

@@ -127,13 +127,10 @@ func (t target) open() (*client, error) {
 
 // run asks when a request is due, on a real-time thread.
 func (c *client) run(ctx context.Context, due []time.Duration) ([]time.Duration, error) {
-	runtime.LockOSThread()
-	// the thread must not end: it may be the one that started a server, which would end with it
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // the thread ends with the goroutine
 	if err := errors.Join(experiment.Bind(unix.Gettid(), clientCPU), schedule(unix.SCHED_FIFO, 1)); err != nil {
 		return nil, fmt.Errorf("make a client a real-time thread: %w", err)
 	}
-	defer schedule(unix.SCHED_NORMAL, 0)
 	list := make([]time.Duration, 0, len(due))
 	for start, i := time.Now(), 0; i < len(due) && ctx.Err() == nil; i++ {
 		rest := unix.NsecToTimespec(int64(max(0, due[i]-time.Since(start))))
@@ -154,12 +151,10 @@ func keepAwake() (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+		runtime.LockOSThread() // the thread ends with the goroutine
 		if errors.Join(experiment.Bind(unix.Gettid(), clientCPU), schedule(unix.SCHED_IDLE, 0)) != nil {
 			return // the clients are measured less well
 		}
-		defer schedule(unix.SCHED_NORMAL, 0)
 		for !stopped.Load() {
 		}
 	}()
