@@ -30,6 +30,7 @@ twice=$(awk '!/^#/ && NF { sub(/[!@].*/, "", $3); print $1, $2, $3 }' test/moved
 go run ./lab/figures -check docs/figures
 bash test/unit-file.sh
 bash test/profiles.sh
+bash test/setup-boot.sh
 # The cache of tests does not see the chart, which is outside of their module: -count=1.
 (cd deploy/tools && go mod tidy -diff && go vet ./... && go test -vet=off -count=1 ./... && go run ./manifests -check ../helm/plimsoll ../manifests)
 bash test/generated.sh

@@ -39,11 +39,24 @@ if [ ${#missing[@]} -gt 0 ]; then
     echo "setup: not root; hint: sudo apt-get install ${missing[*]}" >&2
     exit 1
   fi
-  # Nothing of it is to run as a service: the tests start what they need.
-  if [ ! -e /usr/sbin/policy-rc.d ]; then
-    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
-    chmod 755 /usr/sbin/policy-rc.d
-    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  # Nothing of it is to run as a service, now or after a boot: the tests start what they need. policy-rc.d keeps packages from
+  # starting their services, not from enabling them.
+  root=${SETUP_ROOT:-} policy='' # test/setup-boot.sh has a root of its own
+  enabled() {
+    { find "$root/etc/systemd/system" -path '*.wants/*' \( -name '*.service' -o -name '*.socket' \) -printf '%f\n' || true; } 2>/dev/null | sort -u
+  }
+  before=$(enabled)
+  leave() {
+    local new
+    [ -z "$policy" ] || rm -f "$policy"
+    new=$(comm -13 <(echo "$before") <(enabled))
+    [ -z "$new" ] || ! command -v systemctl >/dev/null || systemctl --quiet ${root:+--root="$root"} disable $new
+  }
+  trap leave EXIT
+  if [ ! -e "$root/usr/sbin/policy-rc.d" ]; then
+    policy=$root/usr/sbin/policy-rc.d
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
   fi
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
