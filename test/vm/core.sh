@@ -36,7 +36,8 @@ done
 CGO_ENABLED=0 go build -ldflags '-s -w' -o "$work/plimsoll" ./cmd/plimsoll
 cat >"$work/main" <<'M'
 export PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_EMULATED=1 PLIMSOLL_BINARY=$PWD/plimsoll
-./task.test -test.v -test.run '^TestKernelCookie$' | tee /tmp/out
+./task.test -test.v -test.run '^TestKernelCookie$' >/tmp/out || { cat /tmp/out; exit 1; } # a pipe would hide a failure
+cat /tmp/out
 grep -q 'true: core scheduling' /tmp/out && ./agent.test -test.v -test.run '^TestKernelCores$' &&
   exec ./plimsoll.test -test.v -test.run '^TestCapabilities$'
 M
