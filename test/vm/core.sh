@@ -9,7 +9,6 @@ series=6.12
 kernel=$cache/kernels/$series-core/vmlinux
 
 build() {
-  local work
   work=$(mktemp -d "$cache/build.XXXXXX")
   private_apt bookworm-security
   (cd "$work" && apt-get "${apt_opts[@]}" download "linux-source-$series")
@@ -26,10 +25,11 @@ build() {
   mv "$work/linux/vmlinux" "$kernel"
   rm -rf "$work"
 }
+work=''
+trap 'rm -rf "$work"' EXIT # also of a build that is interrupted
 [ -s "$kernel" ] || build
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 for package in internal/task internal/agent cmd/plimsoll; do
   CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/${package#*/}.test" "./$package"
 done
