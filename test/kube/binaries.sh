@@ -14,9 +14,10 @@ if [ ! -e "$built" ]; then
   rm -rf "$cache"/making.*
   making=$(mktemp -d "$cache/making.XXXXXX")
   mkdir "$making/bin"
-  # The flags of the Makefile, for what the agent imports too. What it does not import is not inlined, which saves a quarter of
-  # the time.
-  export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS="-trimpath -gcflags=all=-dwarf=false" GOGC=off GOMEMLIMIT=2GiB
+  # The toolchain and flags of the Makefile, for what the agent imports too. What it does not import is not inlined, which
+  # saves a quarter of the time.
+  GOTOOLCHAIN=$(go -C "$kube" env GOVERSION)
+  export GOTOOLCHAIN CGO_ENABLED=0 GOFLAGS="-trimpath -gcflags=all=-dwarf=false" GOGC=off GOMEMLIMIT=2GiB
   plain=()
   for of in k8s.io/{kubernetes,apiserver,apiextensions-apiserver,kubectl} go.etcd.io github.com/containerd; do
     plain+=("-gcflags=$of/...=-dwarf=false -l")
