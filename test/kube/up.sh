@@ -13,10 +13,12 @@ for program in runc ip openssl nsenter /usr/lib/cni/bridge /usr/lib/cni/host-loc
   command -v $program >/dev/null || fail "no $program; hint: make setup"
 done
 mkdir -m 700 $dir 2>/dev/null || fail "$dir exists: a cluster is up, or one was not taken down; hint: $kube/down.sh"
-# Everything below kubepods is removed by down.sh, so it must be this kubelet's.
-if other=$(compgen -G '/sys/fs/cgroup/*/kubepods' || compgen -G '/sys/fs/cgroup/kubepods'); then
+# down.sh removes what is below kubepods, and what runc keeps for Kubernetes: it must be this kubelet's. kubepods.slice is
+# another one's.
+other=$(ls -d /sys/fs/cgroup/{,*/}kubepods{,.slice} /run/containerd/runc/k8s.io 2>/dev/null | head -1 || true)
+if [ -n "$other" ]; then
   rmdir $dir
-  fail "another kubelet's control groups are here: ${other%%$'\n'*}"
+  fail "another kubelet or containerd is here: $other"
 fi
 run=$(cat /proc/sys/kernel/random/uuid)
 echo "$run" >$dir/run
