@@ -4,6 +4,8 @@
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 [ -d $dir ] || exit 0
+# Who else may make it chooses what is written below /proc/sys and removed here. /tmp is sticky: once it is up.sh's, it stays so.
+[ "$(stat -c '%u %a %F' $dir)" = '0 700 directory' ] || { echo "down.sh: $dir was not made by up.sh; hint: rm -r $dir" >&2; exit 1; }
 exec 8<$dir
 flock 8 # a test's end and the end of its pipe may both call
 [ -d $dir ] || exit 0
