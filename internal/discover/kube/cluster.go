@@ -244,8 +244,10 @@ func AwaitDaemonSet(ctx context.Context, ask func(context.Context) (DaemonSet, e
 		case <-ctx.Done():
 			return hint.With(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
 				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall "+
-					"--no-hooks` goes on all the same, `kubectl rollout restart daemonset/plimsoll` has the agents "+
-					"that are done write again")
+					"--no-hooks` goes on all the same, and `kubectl delete "+
+					"daemonset,job,serviceaccount,role,rolebinding -l app.kubernetes.io/name=plimsoll` then removes "+
+					"what the hooks left; `kubectl delete daemonset plimsoll-restore` and `kubectl rollout restart "+
+					"daemonset/plimsoll` have the agents that are done write again")
 		case <-time.After(every):
 		}
 	}

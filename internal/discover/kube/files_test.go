@@ -133,7 +133,13 @@ func TestAwaitDaemonSet(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 nodes") {
 		t.Error(err)
 	}
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(hint.Line(err), "kubectl rollout restart ") {
-		t.Error(hint.Line(err))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	for _, command := range []string{"kubectl delete daemonset,job,serviceaccount,role,rolebinding -l ",
+		"kubectl delete daemonset plimsoll-restore", "kubectl rollout restart "} {
+		if !strings.Contains(hint.Line(err), command) {
+			t.Errorf("%s, which does not say: %s", hint.Line(err), command)
+		}
 	}
 }
