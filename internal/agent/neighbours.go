@@ -103,8 +103,9 @@ func (a *Agent) measureRisk(now time.Time) {
 		for id, g := range a.groups {
 			// Without a limit there is no burst, though suppression may have set a quota.
 			if g.Level == observe.LevelContainer && g.Disk.Limited() && g.limit.Limited() {
+				burst, raise := policy.Asked(g.Strategy, a.Rules)
 				groups = append(groups, risk.Group{ID: id, Limit: g.limit.Quota, Bandwidth: g.Disk, Since: g.Since,
-					Asked: policy.AskedBurst(g.Strategy, a.Rules)})
+					Burst: burst, Raise: raise})
 			}
 		}
 		busy, err := a.Host.Busy()

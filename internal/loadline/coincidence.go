@@ -154,6 +154,9 @@ func admittedOn(c Container, step float64, n int, replay Replay) (lattice, error
 	if !c.limited() {
 		return newLattice(c.Demand, step, n), nil
 	}
+	if l, ok := c.Demand.(*classes); ok {
+		return l.admitted(c.Quota, c.Burst).regrid(step, n), nil
+	}
 	k := max(leastPoints, int(math.Round(c.Quota/step)))
 	own := c.Quota / float64(k)
 	p, err := admittedBy(c, k, int(math.Ceil(float64(n)*step/own))+1)

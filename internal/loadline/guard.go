@@ -4,33 +4,33 @@ import "fmt"
 
 // Sizing is what the guard of the node's load line decides.
 type Sizing struct {
-	Bursts []float64 // one a container
-	Share  float64   // of the bursts asked for
-	Asked  float64   // the risk with the bursts asked for
-	Risk   float64   // the risk with these
-	Met    bool      // the risk is within the bound; if not, it is too high even without any burst
+	Share float64 // of what is asked for
+	Asked float64 // the risk with all of it
+	Risk  float64 // the risk with the share
+	Met   bool    // the risk is within the bound; if not, it is too high even with nothing
 }
 
-// Size makes the bursts of a node as large a share of those asked for (each container's Burst) as keeps its risk within
-// a bound: 0.001 keeps P(WCET = 1) at 99.9 %. The risk is J on a coarse lattice.
-func Size(n Node, bound float64) (Sizing, error) {
+// Size finds the largest share of what the containers ask for beyond their limits that keeps the node's risk within a
+// bound: 0.001 keeps P(WCET = 1) at 99.9 %. node is the node with a share; more of it never lowers the risk. The risk
+// is J on a coarse lattice.
+func Size(node func(share float64) Node, bound float64) (Sizing, error) {
 	if !(bound > 0 && bound < 1) {
 		return Sizing{}, refuse("a risk such as 0.001", "bound %v", bound)
 	}
-	asked, err := Risk(n)
+	asked, err := Risk(node(1))
 	if err != nil {
 		return Sizing{}, err
 	}
 	if asked <= bound {
-		return n.sizing(1, asked, asked, bound), nil
+		return Sizing{Share: 1, Asked: asked, Risk: asked, Met: true}, nil
 	}
-	lowest, err := Risk(n.scaled(0))
+	lowest, err := Risk(node(0))
 	if err != nil {
 		return Sizing{}, err
 	}
 	share, risk := 0.0, lowest
 	for step := 0.5; step > 1.0/256 && lowest <= bound; step /= 2 {
-		r, err := Risk(n.scaled(share + step))
+		r, err := Risk(node(share + step))
 		if err != nil {
 			return Sizing{}, fmt.Errorf("share %v of the bursts: %w", share+step, err)
 		}
@@ -38,27 +38,5 @@ func Size(n Node, bound float64) (Sizing, error) {
 			share, risk = share+step, r
 		}
 	}
-	return n.sizing(share, asked, risk, bound), nil
-}
-
-func (n Node) sizing(share, asked, risk, bound float64) Sizing {
-	s := Sizing{Share: share, Asked: asked, Risk: risk, Met: risk <= bound}
-	for _, c := range n.scaled(share).Containers {
-		s.Bursts = append(s.Bursts, c.Burst)
-	}
-	return s
-}
-
-// scaled is the node with a share of its bursts.
-func (n Node) scaled(share float64) Node {
-	list := make([]Container, len(n.Containers))
-	for i, c := range n.Containers {
-		list[i] = c
-		if share == 0 {
-			list[i].Burst = 0 // also of a burst without bound
-		} else {
-			list[i].Burst = share * c.Burst
-		}
-	}
-	return Node{n.Capacity, list}
+	return Sizing{Share: share, Asked: asked, Risk: risk, Met: risk <= bound}, nil
 }

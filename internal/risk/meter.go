@@ -23,8 +23,8 @@ type Group struct {
 	workload.ID
 	Limit time.Duration // the owner's quota
 	cpu.Bandwidth
-	Since time.Time // when the container was first seen
-	Asked float64   // the burst asked for, in limits (policy.AskedBurst)
+	Since        time.Time // when the container was first seen
+	Burst, Raise float64   // asked for, in limits (policy.Asked)
 }
 
 // Meter measures.
@@ -118,8 +118,7 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.De
 		used += t.Usage - r.used
 		r.used, records[g.ID] = t.Usage, r
 		list = append(list, noderisk.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(),
-			Asked: g.Asked, Uses: r.sum(),
-			Minutes: slices.Clone(r.minutes)})
+			Burst: g.Burst, Raise: g.Raise, Uses: r.sum(), Minutes: slices.Clone(r.minutes)})
 	}
 	m.records = records
 	return list, used

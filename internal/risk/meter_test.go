@@ -70,7 +70,7 @@ func TestIntervalIsKept(t *testing.T) {
 	now, m := time.Unix(1000, 0), &Meter{}
 	var list []noderisk.Demand
 	for range 8 {
-		d := noderisk.Demand{Quota: 0.5, Asked: 1, Uses: make([]int64, 65)}
+		d := noderisk.Demand{Quota: 0.5, Burst: 1, Uses: make([]int64, 65)}
 		for k := range 6 {
 			minute := make([]int64, 65)
 			minute[1], minute[8+k] = 400, 200

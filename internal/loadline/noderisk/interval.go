@@ -39,7 +39,7 @@ func Interval(capacity float64, demands []Demand, r Risk, seed uint64) *[2]float
 		for k := range drawn {
 			drawn[k] = chance.IntN(minutes)
 		}
-		n := nodeOf(capacity, redrawn(demands, drawn), r.Share)
+		n := nodeOf(capacity, redrawn(demands, drawn))(r.Share)
 		if len(n.Containers) == 0 {
 			low = 0
 			continue

@@ -8,7 +8,7 @@ func TestInterval(t *testing.T) {
 	minutes := func(n int, u func(int) float64) []Demand {
 		var list []Demand
 		for range 8 {
-			d := Demand{Quota: 0.5, Asked: 1}
+			d := Demand{Quota: 0.5, Burst: 1}
 			for m := range n {
 				d.Minutes = append(d.Minutes, exponential(u(m), 600))
 			}
@@ -49,7 +49,7 @@ func TestInterval(t *testing.T) {
 		t.Errorf("no risk: %v", *none)
 	}
 	mixed := append(minutes(6, func(m int) float64 { return 0.3 + 0.1*float64(m) }),
-		Demand{Quota: 0.5, Asked: 1, Uses: exponential(0.5, 600), Minutes: [][]int64{exponential(0.5, 600)}})
+		Demand{Quota: 0.5, Burst: 1, Uses: exponential(0.5, 600), Minutes: [][]int64{exponential(0.5, 600)}})
 	if r, got := of(mixed, 2); got == nil || got[0] > r.Now || got[1] < r.Now {
 		t.Errorf("with a container that is younger: %v around %v", got, r.Now)
 	}

@@ -5,9 +5,12 @@
 //
 // Approach: the recent demand of each container per period, counted in sixteenths of its limit, is its distribution.
 // From the distributions, loadline computes how often the demands admitted in a period exceed the node's capacity, and
-// the largest share of the requested bursts with which that happens in no more periods than the operator allows
+// the largest share of what was asked for with which that happens in no more periods than the operator allows
 // (loadLinePercent). Every container's cpuBurstPercent is multiplied by the share, and so are the parts of
 // cfsQuotaBurstPercent and startupBurstPercent above 100 %.
+//
+// A kernel burst is saved before it is spent. Raises and refills are not: a container may use its cap in every period,
+// which is then its quota in the model.
 //
 // Terminology: the requested burst is the most that a strategy lets a container use in one period beyond its limit; the
 // risk is the part of the periods in which some container does not get what was admitted.
@@ -15,11 +18,12 @@
 // Known limits: containers are assumed to be independent of each other, and so are their periods (docs/MODEL.md);
 // `plimsoll advise` says at which correlation a verdict changes. Demand that a limit cut off is not in the record. Work
 // without a limit counts with its mean. The extra use of a start is not in the requested burst: only the node's guard
-// bounds it.
+// bounds it. A budget of raises (cfsQuotaBurstPeriodSeconds) is not in the model, which is then on the careful side.
 package noderisk
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/loadline"
@@ -31,7 +35,8 @@ const UsesPerQuota = 16
 // Demand is the recent demand of one container.
 type Demand struct {
 	Quota float64 // its limit in CPUs
-	Asked float64 // the requested burst, in limits
+	Burst float64 // asked for of saved time, in limits
+	Raise float64 // asked for by a higher quota, in limits
 	Uses  []int64 // periods by their use: (i-1, i] sixteenths of the limit; the last class is open
 	// Minutes are the parts that Uses is the sum of, oldest first. Only the interval of the risk needs them.
 	Minutes [][]int64
@@ -49,51 +54,39 @@ type Risk struct {
 
 // LoadLine sizes the bursts of a node whose containers have capacity CPUs.
 func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, error) {
-	n := nodeOf(capacity, demands, 1)
-	r := Risk{Target: targetPercent / 100, Share: 1, Met: true, Containers: len(n.Containers)}
-	if len(n.Containers) == 0 {
+	node := nodeOf(capacity, demands)
+	containers := len(node(1).Containers)
+	r := Risk{Target: targetPercent / 100, Share: 1, Met: true, Containers: containers}
+	if containers == 0 {
 		return r, nil
 	}
-	s, err := loadline.Size(n, 1-r.Target)
+	s, err := loadline.Size(node, 1-r.Target)
 	if err != nil {
-		return Risk{}, fmt.Errorf("load line of %d containers on %.2f CPUs: %w", len(n.Containers), capacity, err)
+		return Risk{}, fmt.Errorf("load line of %d containers on %.2f CPUs: %w", containers, capacity, err)
 	}
 	r.Asked, r.Now, r.Share, r.Met = s.Asked, s.Risk, s.Share, s.Met
 	return r, nil
 }
 
-// nodeOf is a node with a share of the requested bursts.
-func nodeOf(capacity float64, demands []Demand, share float64) loadline.Node {
-	n := loadline.Node{Capacity: capacity}
+// nodeOf is a node with a share of what was asked for.
+func nodeOf(capacity float64, demands []Demand) func(share float64) loadline.Node {
+	var list []loadline.Container
+	var asked []Demand
 	for _, d := range demands {
-		law, err := loadline.NewRecording(d.samples())
+		law, err := loadline.Classes(d.Quota/UsesPerQuota, d.Uses)
 		if err != nil {
 			continue // it has used nothing
 		}
-		c := loadline.Container{Quota: d.Quota, Burst: share * d.Asked * d.Quota, Demand: law}
-		n.Containers = append(n.Containers, c)
+		list, asked = append(list, loadline.Container{Demand: law}), append(asked, d)
 	}
-	return n
-}
-
-// samplesMost bounds the samples of a distribution: ten minutes of periods of 100 ms are 6,000, and a tenth suffices.
-const samplesMost = 600
-
-// samples lists demands in CPUs, each as often as it was counted, rounded up to its class.
-func (d Demand) samples() []float64 {
-	var total int64
-	for _, n := range d.Uses {
-		total += n
-	}
-	var list []float64
-	var seen int64
-	for class, n := range d.Uses {
-		seen += n
-		for int64(len(list))*max(total, samplesMost) < seen*samplesMost {
-			list = append(list, float64(class)/UsesPerQuota*d.Quota)
+	return func(share float64) loadline.Node {
+		n := loadline.Node{Capacity: capacity, Containers: slices.Clone(list)}
+		for i, d := range asked {
+			n.Containers[i].Quota = d.Quota * (1 + share*d.Raise)
+			n.Containers[i].Burst = d.Quota * share * max(0, d.Burst-d.Raise)
 		}
+		return n
 	}
-	return list
 }
 
 // Every is how often the risk is computed.
