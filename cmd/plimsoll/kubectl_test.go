@@ -202,6 +202,27 @@ func TestPluginOfAllNodes(t *testing.T) {
 	}
 }
 
+// TestPluginTellsTheFiguresOfTheNode: a cause has those of the pod's node, and no sum over all nodes.
+func TestPluginTellsTheFiguresOfTheNode(t *testing.T) {
+	begun := time.Now()
+	says := func(node report.Node, one int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			s := (&fakeAgent{}).Status()
+			s.Now, s.Node, s.Containers = s.Now.Add(time.Since(begun)), node, s.Containers[one:one+1]
+			s.Containers[0].Totals.ThrottledWall = time.Since(begun) / 10
+			_ = report.WriteJSON(w, s)
+		}
+	}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")},
+		agent: map[string]http.HandlerFunc{"one": says(report.Node{State: "idle", Capacity: 632, Used: 34.1}, 0),
+			"two": says(report.Node{State: "overload", Capacity: 8, Used: 7.9}, 1)}}
+	out, err := kubectlPlimsoll(t, f, "why", "default/api", "--for", "300ms")
+	if want := "the node has nothing to spare: 7.90 of 8.00 CPUs are used."; err != nil ||
+		!strings.Contains(joined(out), want) {
+		t.Errorf("%v, want %q in\n%s", err, want, out)
+	}
+}
+
 // TestPluginNamesTheAgentsPod: a step that only an agent's program has is called in its pod,
 // with the path that the agent knows.
 func TestPluginNamesTheAgentsPod(t *testing.T) {

@@ -27,6 +27,7 @@ type clusterSource struct {
 	mu       sync.Mutex
 	trackers map[string]*view.Tracker // by node
 	answered map[string]string        // the agent's pod, by node
+	views    map[string]view.View     // the latest, by node
 }
 
 // View merges what the nodes say. A node without an answer is a problem of the view, unless there is no other.
@@ -37,6 +38,7 @@ func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string,
 	defer s.mu.Unlock()
 	var views []view.View
 	var silent []string
+	clear(s.views)
 	for _, a := range answers {
 		if a.Answer == nil {
 			silent = append(silent, a.Node+": no answer: "+a.Error)
@@ -47,7 +49,8 @@ func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string,
 			c = &view.Tracker{Node: a.Node}
 			s.trackers[a.Node] = c
 		}
-		views, s.answered[a.Node] = append(views, c.Add(*a.Answer, nil, nil)), a.Pod
+		v := c.Add(*a.Answer, nil, nil)
+		views, s.views[a.Node], s.answered[a.Node] = append(views, v), v, a.Pod
 	}
 	if len(views) == 0 {
 		return view.View{}, nil, exitError{errors.New(strings.Join(silent, "; ")), exitNoAgent}
@@ -62,14 +65,14 @@ func (s *clusterSource) Periods(string) (view.Periods, error) {
 	return view.Periods{}, errors.New("the periods are shown on the node: plimsoll top")
 }
 
-// program runs the program of a node's agent, for what this plugin has no command for.
-func (s *clusterSource) program(node string) string {
+// on is the latest view of a node, and what runs the program of its agent, for what this plugin has no command for.
+func (s *clusterSource) on(node string) (v view.View, program string) {
 	for _, a := range s.pods {
 		if a.Node == node && a.Name == s.answered[node] {
-			return "kubectl -n " + a.Namespace + " exec " + a.Name + " -- " + agentProgram
+			return s.views[node], "kubectl -n " + a.Namespace + " exec " + a.Name + " -- " + agentProgram
 		}
 	}
-	return "plimsoll"
+	return s.views[node], "plimsoll"
 }
 
 // source reaches the agents.
@@ -79,7 +82,7 @@ func (p *plugin) source(cmd *cobra.Command) (*clusterSource, error) {
 		return nil, err
 	}
 	return &clusterSource{cluster: cluster, pods: pods, trackers: map[string]*view.Tracker{},
-		answered: map[string]string{}}, nil
+		answered: map[string]string{}, views: map[string]view.View{}}, nil
 }
 
 func (p *plugin) topCommand() *cobra.Command {
@@ -113,7 +116,7 @@ func (p *plugin) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.explain(cmd, s, args[0], "kubectl plimsoll diagnose", s.program)
+			return f.explain(cmd, s, args[0], "kubectl plimsoll diagnose", s.on)
 		},
 	}
 	f.register(cmd)

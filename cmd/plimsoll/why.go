@@ -44,10 +44,10 @@ what to do. NAME is a container or pod as in ` + "`plimsoll status`" + `, or a p
 // mostParagraphs bounds how many containers are explained at once.
 const mostParagraphs = 5
 
-// explain says a paragraph about each container that is meant. diagnose is the command that measures waits, and program
-// what runs the others on a node.
+// explain says a paragraph about each container that is meant. diagnose is the command that measures waits. In a
+// cluster, on is the view of a row's node, whose figures a cause depends on, and what runs the other commands there.
 func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose string,
-	program func(node string) string) error {
+	on func(node string) (v view.View, program string)) error {
 	if f.length <= 0 {
 		return misusef("--for %s: a time above 0", f.length)
 	}
@@ -67,12 +67,14 @@ func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose st
 		if i > 0 {
 			fmt.Fprintln(cmd.OutOrStdout())
 		}
-		node := nodes[r.ID]
-		r.ID = strings.TrimPrefix(r.ID, node+":") // as its agent knows it
-		text := why.Paragraph(v, r, "`"+diagnose+" "+hint.Word(r.Name)+"`")
+		node, own, program := nodes[r.ID], v, ""
 		if node != "" {
-			text = "Node " + report.Printable(node) + ": " +
-				strings.ReplaceAll(text, "`plimsoll ", "`"+program(node)+" ")
+			own, program = on(node)
+			r.ID = strings.TrimPrefix(r.ID, node+":") // as its agent knows it
+		}
+		text := why.Paragraph(own, r, "`"+diagnose+" "+hint.Word(r.Name)+"`")
+		if node != "" {
+			text = "Node " + report.Printable(node) + ": " + strings.ReplaceAll(text, "`plimsoll ", "`"+program+" ")
 		}
 		fmt.Fprint(cmd.OutOrStdout(), report.Wrapped(text))
 	}
