@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -143,7 +144,7 @@ func (p *plugin) status(cmd *cobra.Command, name []string) error {
 	answers := answersOf[report.Status](cmd, cluster, pods, fanout.NodeTimeout, page("status"))
 	if len(name) > 0 {
 		if answers, err = report.Having(answers, name[0]); err != nil {
-			return err
+			return heard(err, report.NewCluster(answers).Silent())
 		}
 	}
 	return tell(cmd, p, answers)
@@ -179,8 +180,22 @@ func tell[T report.Page](cmd *cobra.Command, p *plugin, answers []report.Answer[
 	if err := show(cmd.OutOrStdout(), all, p.asJSON); err != nil {
 		return err
 	}
-	if n := all.Silent(); n > 0 {
+	if n := len(all.Silent()); n > 0 {
 		return exitError{fmt.Errorf("%d of %d nodes gave no answer", n, len(all.Nodes)), exitNoAgent}
 	}
 	return nil
+}
+
+// heard is the error of a command after nodes gave no answer: what was not found may be on one of them.
+func heard(err error, silent []string) error {
+	var unknown *report.UnknownError
+	switch {
+	case len(silent) == 0, err != nil && !errors.As(err, &unknown):
+		return err
+	case err == nil:
+		err = errors.New(strings.Join(silent, "; "))
+	default:
+		err = fmt.Errorf("%w; %s", err, strings.Join(silent, "; "))
+	}
+	return exitError{err, exitNoAgent}
 }

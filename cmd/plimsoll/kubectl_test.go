@@ -298,6 +298,33 @@ func TestPluginListsSilentNodes(t *testing.T) {
 	}
 }
 
+// TestPluginSaysWhereItDidNotLook: a silent node is named where a name is not found, which may be there, and the exit
+// code says that something is missing where another node has an answer.
+func TestPluginSaysWhereItDidNotLook(t *testing.T) {
+	says := func(w http.ResponseWriter, _ *http.Request) { _ = report.WriteJSON(w, (&fakeAgent{}).Status()) }
+	silent := func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "stands by", http.StatusServiceUnavailable)
+	}
+	for _, nodes := range [][]string{{"n1", "n2"}, {"n2", "n1"}} { // the silent one is read last, and first
+		f := &fakeCluster{pods: []corev1.Pod{agentPod("one", nodes[0]), agentPod("two", nodes[1])},
+			agent: map[string]http.HandlerFunc{"one": says, "two": silent}}
+		for args, want := range map[string]string{
+			"status only/there":         `no container is called "only/there"; ` + nodes[1] + ": no answer: ",
+			"why only/there --for 1ms":  `no container is called "only/there"; ` + nodes[1] + ": no answer: ",
+			"diagnose only/there":       `no container is called "only/there"; ` + nodes[1] + ": no answer: ",
+			"status default/web":        "1 of 2 nodes gave no answer",
+			"why default/web --for 1ms": nodes[1] + ": no answer: ",
+			"top --once":                nodes[1] + ": no answer: ",
+		} {
+			out, err := kubectlPlimsoll(t, f, strings.Fields(args)...)
+			if err == nil || !strings.HasPrefix(err.Error(), want) || exitCode(err) != exitNoAgent ||
+				strings.Contains(out, "nginx") == strings.Contains(args, "only/there") {
+				t.Errorf("%s: %v, want %s\n%s", args, err, want, out)
+			}
+		}
+	}
+}
+
 func TestCalledAsPlugin(t *testing.T) {
 	for name, want := range map[string]bool{"/usr/local/bin/kubectl-plimsoll": true, "kubectl-plimsoll.exe": true,
 		"/plimsoll": false, "kubectl": false} {

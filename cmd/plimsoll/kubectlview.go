@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +26,7 @@ type clusterSource struct {
 	trackers map[string]*view.Tracker // by node
 	answered map[string]string        // the agent's pod, by node
 	views    map[string]view.View     // the latest, by node
+	silent   []string                 // nodes that gave no answer last
 }
 
 // View merges what the nodes say. A node without an answer is a problem of the view, unless there is no other.
@@ -37,11 +36,10 @@ func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var views []view.View
-	var silent []string
 	clear(s.views)
+	s.silent = report.NewCluster(answers).Silent()
 	for _, a := range answers {
 		if a.Answer == nil {
-			silent = append(silent, a.Node+": no answer: "+a.Error)
 			continue
 		}
 		c := s.trackers[a.Node]
@@ -53,10 +51,10 @@ func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string,
 		views, s.views[a.Node], s.answered[a.Node] = append(views, v), v, a.Pod
 	}
 	if len(views) == 0 {
-		return view.View{}, nil, exitError{errors.New(strings.Join(silent, "; ")), exitNoAgent}
+		return view.View{}, nil, heard(nil, s.silent)
 	}
 	v, nodes := top.Merge(views)
-	v.Problems = append(silent, v.Problems...)
+	v.Problems = slices.Concat(s.silent, v.Problems)
 	return v, nodes, nil
 }
 
@@ -97,7 +95,11 @@ func (p *plugin) topCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.show(cmd, s, screen.Options{Every: 2 * time.Second, Wait: fanout.NodeTimeout})
+			err = f.show(cmd, s, screen.Options{Every: 2 * time.Second, Wait: fanout.NodeTimeout})
+			if f.once {
+				err = heard(err, s.silent)
+			}
+			return err
 		},
 	}
 	f.register(cmd)
@@ -116,7 +118,8 @@ func (p *plugin) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.explain(cmd, s, args[0], "kubectl plimsoll diagnose", s.on)
+			err = f.explain(cmd, s, args[0], "kubectl plimsoll diagnose", s.on)
+			return heard(err, s.silent)
 		},
 	}
 	f.register(cmd)
@@ -144,11 +147,11 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout,
+			return heard(askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout,
 				func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
 					return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()},
 						names[a.Name]...)...)
-				})
+				}), s.silent)
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 10*time.Second, "how long to measure")
@@ -158,27 +161,25 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 // have are the containers that a person means, by the agent's pod that answered, and these pods. A pod may answer that
 // is not ready.
 func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]string, []kube.AgentPod, error) {
+	answers, err := report.Having(fanout.All[report.Status](ctx, s.pods,
+		func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }), arg)
+	s.silent = report.NewCluster(answers).Silent()
 	names := map[string][]string{}
-	var near error = &report.UnknownError{Arg: arg}
-	for _, a := range fanout.All[report.Status](ctx, s.pods,
-		func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
+	for _, a := range answers {
 		if a.Answer == nil {
-			near = fmt.Errorf("node %s: no answer: %s", a.Node, a.Error)
 			continue
 		}
-		found, err := a.Answer.Named(arg)
-		if err != nil {
-			near = err
-			continue
-		}
-		for _, c := range found.Containers {
+		for _, c := range a.Answer.Containers {
 			if c.Level != "pod" {
 				names[a.Pod] = append(names[a.Pod], c.Cgroup)
 			}
 		}
 	}
 	if len(names) == 0 {
-		return nil, nil, near
+		if len(s.silent) < len(answers) { // a pod without containers
+			err = &report.UnknownError{Arg: arg}
+		}
+		return nil, nil, heard(err, s.silent)
 	}
 	pods := slices.DeleteFunc(slices.Clone(s.pods), func(a kube.AgentPod) bool { return len(names[a.Name]) == 0 })
 	return names, pods, nil

@@ -34,19 +34,18 @@ func NewCluster[T Page](nodes []Answer[T]) Cluster[T] {
 	return Cluster[T]{ClusterSchema, nodes}
 }
 
-// Silent counts the nodes without an answer.
-func (c Cluster[T]) Silent() int {
-	n := 0
+// Silent are the nodes without an answer, each with the reason.
+func (c Cluster[T]) Silent() (list []string) {
 	for _, a := range c.Nodes {
 		if a.Answer == nil {
-			n++
+			list = append(list, a.Node+": no answer: "+a.Error)
 		}
 	}
-	return n
+	return list
 }
 
 // Having leaves of the nodes that answered those that have something of a name, and of their status only that. It is an
-// error where none has.
+// error where none has; the list is of the nodes without an answer then.
 func Having(nodes []Answer[Status], name string) (list []Answer[Status], err error) {
 	found := false
 	for _, a := range nodes {
