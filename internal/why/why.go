@@ -47,19 +47,37 @@ func Rows(v view.View, arg string) []view.Row {
 }
 
 // telling are the rows that have something to tell, if any has: containers with a limit, and what lost time. A pod's
-// sandbox has no limit, and a pod says what its containers say.
+// sandbox has no limit, and a pod says what its containers say, or they what it says.
 func telling(rows []view.Row) []view.Row {
-	tell := slices.DeleteFunc(slices.Clone(rows),
-		func(r view.Row) bool { return lost(r) == 0 && (r.Limit == nil || r.Level == "pod") })
+	tell := slices.DeleteFunc(slices.Clone(rows), func(r view.Row) bool {
+		_, byPod := throttledPod(rows, r)
+		return lost(r) == 0 && (r.Limit == nil || r.Level == "pod" || byPod)
+	})
 	if len(tell) == 0 {
 		return rows
 	}
 	return tell
 }
 
+// throttledPod is the row of a container's pod that lost more than the container. A pod has a row of its own where one
+// of its containers has no limit; else its time lost is in their rows.
+func throttledPod(rows []view.Row, r view.Row) (pod view.Row, found bool) {
+	for _, pod := range rows {
+		if pod.Level == "pod" && strings.HasPrefix(r.ID, pod.ID+"/") && lost(pod) > lost(r) {
+			return pod, true
+		}
+	}
+	return pod, false
+}
+
 // Paragraph explains one row of a view. diagnose is the command that measures waits, as it is called here.
 func Paragraph(v view.View, r view.Row, diagnose string) string {
-	sentences := []string{what(v, r)}
+	var sentences []string
+	if pod, found := throttledPod(v.Rows, r); found {
+		sentences = []string{r.Name + " stood still with its pod, whose limit is for all its containers.", requests(r)}
+		r = pod
+	}
+	sentences = append(sentences, what(v, r))
 	if lost(r) > 0 {
 		sentences = append(sentences, cause(v, r))
 	}
@@ -102,7 +120,9 @@ func cause(v view.View, r view.Row) string {
 	limit := "Its limit is " + cpus(r, r.Limit) + " CPUs"
 	switch r.Cause {
 	case view.PodLimit:
-		return "The limit of its pod was used up, not its own." + demand
+		if r.Level != "pod" {
+			return "The limit of its pod was used up, not its own." + demand
+		}
 	case view.AtCap:
 		return limit + ", and in these periods it used all that its policy (" + r.Policy + ") permits." + demand
 	case view.LoadLine:

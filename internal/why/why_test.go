@@ -78,6 +78,34 @@ func TestParagraph(t *testing.T) {
 	}
 }
 
+// TestParagraphOfThePod: where the pod has a row of its own, the time that its limit took is told of each container,
+// and of the pod once where the pod is asked for.
+func TestParagraphOfThePod(t *testing.T) {
+	pod := view.Row{ID: "/pod", Name: "shop/web", Level: "pod", Period: 100 * ms, Limit: ptr(200 * ms),
+		Lost: ptr(4200 * ms), Throttled: ptr(int64(131)), Cause: view.PodLimit}
+	v := view.View{Window: time.Minute, Rows: []view.Row{pod,
+		{ID: "/pod/api", Name: "shop/web/api", Pod: "shop/web", Lost: ptr(time.Duration(0))},
+		{ID: "/pod/side", Name: "shop/web/side", Pod: "shop/web", Limit: ptr(50 * ms), Period: 100 * ms,
+			Lost: ptr(time.Duration(0))},
+		{ID: "/pod2/api", Name: "shop/web2/api", Pod: "shop/web2", Lost: ptr(time.Duration(0))}}}
+	const told = "shop/web stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 2.00 CPUs, " +
+		"and its work came faster than that. Plimsoll did nothing about it. To do: raise the pod's limit; that of " +
+		"the container is not in the way."
+	const with = " stood still with its pod, whose limit is for all its containers. "
+	for arg, want := range map[string]string{"shop/web": told, "shop/web/api": "shop/web/api" + with + told,
+		"shop/web/side": "shop/web/side" + with + told,
+		"shop/web2/api": "shop/web2/api has no CPU limit: it stands still at none. If it is slow, something else " +
+			"keeps it from a CPU: x measures what."} {
+		var got []string
+		for _, r := range Rows(v, arg) {
+			got = append(got, Paragraph(v, r, "x"))
+		}
+		if got := strings.Join(got, "\n"); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", arg, got, want)
+		}
+	}
+}
+
 // TestEachCauseHasItsStep: no two causes are told alike, and each has something to do.
 func TestEachCauseHasItsStep(t *testing.T) {
 	said := map[string]view.Cause{}
