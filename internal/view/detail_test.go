@@ -320,6 +320,8 @@ func TestRowsAreCompared(t *testing.T) {
 			f.SetInt(1)
 		case reflect.Float64:
 			f.SetFloat(1)
+		case reflect.Bool:
+			f.SetBool(true)
 		default:
 			f.Set(reflect.ValueOf(t0))
 		}

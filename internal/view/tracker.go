@@ -258,8 +258,8 @@ func (t *Tracker) row(v *View, n *numbers, c *report.Container, recorded bool) R
 	row := Row{ID: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level,
 		Policy: string(c.Strategy.Policy), Limit: finite(&n.limit, c.Limit), Period: c.Period,
 		Quota: finite(&n.quota, c.Quota.InForce), QuotaAsked: finite(&n.asked, c.Quota.Requested),
-		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
-		Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
+		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, BurstChanged: c.Burst.Changed, Why: c.Why,
+		Paused: c.Paused, Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
 	if c.Requests != nil {
 		row.Requests = &c.Requests.RequestWindow
 	}

@@ -93,11 +93,12 @@ type Row struct {
 	Throttled *int64         `json:"throttled"` // throttled periods of the window; `null`: not measured
 	Refills   *int64         `json:"refills"`   // refills in the window; `null`: not measured
 	// burst tokens saved now, computed from the periods; `null` until they are known
-	Tokens     *time.Duration `json:"tokens_ns"`
-	Quota      *time.Duration `json:"quota_ns"`       // in force; `null`: none
-	QuotaAsked *time.Duration `json:"quota_asked_ns"` // requested; `null`: none
-	Burst      time.Duration  `json:"burst_ns"`       // in force
-	BurstAsked time.Duration  `json:"burst_asked_ns"` // requested
+	Tokens       *time.Duration `json:"tokens_ns"`
+	Quota        *time.Duration `json:"quota_ns"`       // in force; `null`: none
+	QuotaAsked   *time.Duration `json:"quota_asked_ns"` // requested; `null`: none
+	Burst        time.Duration  `json:"burst_ns"`       // in force
+	BurstAsked   time.Duration  `json:"burst_asked_ns"` // requested
+	BurstChanged bool           `json:"burst_changed"`  // a value of Plimsoll's is in force
 	// why it lost most of that time then: `own-limit`, `pod-limit`, `at-cap`, `load-line`, `extra-cores`, `budget`,
 	// `guard`, `refused`, `paused`, `held`, `policy-none`, `refills-off`; empty: it lost none
 	Cause Cause `json:"cause"`

@@ -148,16 +148,17 @@ func cause(v view.View, r view.Row) string {
 	return limit + ", and its work came faster than that." + demand
 }
 
-// did is what Plimsoll has done.
+// did is what Plimsoll has done. A quota that the agent did not request is another program's, as is a burst that is not
+// the agent's.
 func did(v view.View, r view.Row) string {
 	var done []string
 	if r.Refills != nil && *r.Refills > 0 {
 		done = append(done, fmt.Sprintf("ended or prevented %d throttles by refills", *r.Refills))
 	}
-	if r.Quota != nil && r.Limit != nil && *r.Quota > *r.Limit {
+	if r.Quota != nil && r.Limit != nil && *r.Quota > *r.Limit && r.QuotaAsked != nil && *r.Quota == *r.QuotaAsked {
 		done = append(done, "raised its quota to "+cpus(r, r.Quota)+" CPUs")
 	}
-	if r.Burst > 0 {
+	if r.Burst > 0 && r.BurstChanged {
 		done = append(done, fmt.Sprintf("lets it save up to %s of unused time", r.Burst))
 	}
 	text := ""

@@ -16,8 +16,9 @@ func ptr[T any](v T) *T { return &v }
 
 func row() view.Row {
 	return view.Row{ID: "/kubepods/a", Name: "shop/checkout/api", Pod: "shop/checkout", Policy: "auto",
-		Period: 100 * ms, Limit: ptr(50 * ms), Quota: ptr(150 * ms), Lost: ptr(4200 * ms), Throttled: ptr(int64(131)),
-		Refills: ptr(int64(393)), Peak: ptr(1.48), Burst: 50 * ms, Why: "throttled in 4 of 10 periods"}
+		Period: 100 * ms, Limit: ptr(50 * ms), Quota: ptr(150 * ms), QuotaAsked: ptr(150 * ms), Lost: ptr(4200 * ms),
+		Throttled: ptr(int64(131)), Refills: ptr(int64(393)), Peak: ptr(1.48), Burst: 50 * ms, BurstChanged: true,
+		Why: "throttled in 4 of 10 periods"}
 }
 
 func TestParagraph(t *testing.T) {
@@ -57,6 +58,18 @@ func TestParagraph(t *testing.T) {
 		"policy": {func(r *view.Row) {
 			r.Cause, r.Policy, r.Quota, r.Refills, r.Burst, r.Why, r.Peak =
 				view.PolicyNone, "none", r.Limit, nil, 0, "", nil
+		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, " +
+			"and its policy is none: nobody has asked for more. " +
+			"Plimsoll did nothing about it. To do: set its policy to auto, or raise its limit."},
+		"another program's quota": {func(r *view.Row) {
+			r.Cause, r.Problem = view.Refused, "another program set the quota to 150ms; it is left alone"
+			r.QuotaAsked, r.Refills, r.Burst, r.Why, r.Peak = r.Limit, nil, 0, "", nil
+		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, " +
+			"and a write was refused: another program set the quota to 150ms; it is left alone. " +
+			"Plimsoll did nothing about it. To do: see `plimsoll doctor`, and which program writes its files."},
+		"its owner's burst": {func(r *view.Row) {
+			r.Cause, r.Policy, r.Quota, r.Refills, r.BurstChanged, r.Why, r.Peak =
+				view.PolicyNone, "none", r.Limit, nil, false, "", nil
 		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, " +
 			"and its policy is none: nobody has asked for more. " +
 			"Plimsoll did nothing about it. To do: set its policy to auto, or raise its limit."},
