@@ -224,7 +224,7 @@ func TestPluginTellsTheFiguresOfTheNode(t *testing.T) {
 }
 
 // TestPluginNamesTheAgentsPod: a step that only an agent's program has is called in its pod,
-// with the path that the agent knows.
+// with the path that the agent knows, which is one word to a shell.
 func TestPluginNamesTheAgentsPod(t *testing.T) {
 	until := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	begun := time.Now()
@@ -234,12 +234,13 @@ func TestPluginNamesTheAgentsPod(t *testing.T) {
 			s.Now = s.Now.Add(time.Since(begun))
 			for i := range s.Containers {
 				s.Containers[i].Paused, s.Containers[i].Totals.ThrottledWall = &until, time.Since(begun)/10
+				s.Containers[i].Cgroup += `-\x2d;reboot`
 			}
 			_ = report.WriteJSON(w, s)
 		}}}
 	out, err := kubectlPlimsoll(t, f, "why", "default/web/nginx", "--for", "300ms")
-	if want := "To do: `kubectl -n plimsoll exec one -- /plimsoll resume /pods/web` ends the pause."; err != nil ||
-		!strings.Contains(joined(out), want) {
+	want := "To do: `kubectl -n plimsoll exec one -- /plimsoll resume '/pods/web-\\x2d;reboot'` ends the pause."
+	if err != nil || !strings.Contains(joined(out), want) {
 		t.Errorf("%v, want %q in\n%s", err, want, out)
 	}
 }

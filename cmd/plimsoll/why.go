@@ -72,7 +72,7 @@ func (f *whyFlags) explain(cmd *cobra.Command, s screen.Source, arg, diagnose st
 			own, program = on(node)
 			r.ID = strings.TrimPrefix(r.ID, node+":") // as its agent knows it
 		}
-		text := why.Paragraph(own, r, "`"+diagnose+" "+hint.Word(r.Name)+"`")
+		text := why.Paragraph(own, r, "`"+diagnose+" "+hint.Word(r.Name)+"`", hint.Word)
 		if node != "" {
 			text = "Node " + report.Printable(node) + ": " + strings.ReplaceAll(text, "`plimsoll ", "`"+program+" ")
 		}

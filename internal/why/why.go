@@ -70,8 +70,9 @@ func throttledPod(rows []view.Row, r view.Row) (pod view.Row, found bool) {
 	return pod, false
 }
 
-// Paragraph explains one row of a view. diagnose is the command that measures waits, as it is called here.
-func Paragraph(v view.View, r view.Row, diagnose string) string {
+// Paragraph explains one row of a view. diagnose is the command that measures waits, as it is called here, and word
+// spells an argument for a shell.
+func Paragraph(v view.View, r view.Row, diagnose string, word func(string) string) string {
 	var sentences []string
 	if pod, found := throttledPod(v.Rows, r); found {
 		sentences = []string{r.Name + " stood still with its pod, whose limit is for all its containers.", requests(r)}
@@ -81,7 +82,7 @@ func Paragraph(v view.View, r view.Row, diagnose string) string {
 	if lost(r) > 0 {
 		sentences = append(sentences, cause(v, r))
 	}
-	sentences = append(sentences, did(v, r), requests(r), todo(r, diagnose))
+	sentences = append(sentences, did(v, r), requests(r), todo(r, diagnose, word))
 	text := strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), " ")
 	return printable.Text(report.Called(text, v.Flags))
 }
@@ -186,7 +187,7 @@ func requests(r view.Row) string {
 }
 
 // todo is what a person can do.
-func todo(r view.Row, diagnose string) string {
+func todo(r view.Row, diagnose string, word func(string) string) string {
 	switch {
 	case r.Limit == nil || r.Lost == nil || lost(r) == 0:
 		return "If it is slow, something else keeps it from a CPU: " + diagnose + " measures what."
@@ -206,7 +207,7 @@ func todo(r view.Row, diagnose string) string {
 	case r.Cause == view.Refused:
 		return "To do: see `plimsoll doctor`, and which program writes its files."
 	case r.Cause == view.Paused:
-		return "To do: `plimsoll resume " + r.ID + "` ends the pause."
+		return "To do: `plimsoll resume " + word(r.ID) + "` ends the pause."
 	case r.Cause == view.Held:
 		return "To do: `plimsoll resume` ends the hold."
 	case r.Cause == view.PolicyNone:

@@ -14,6 +14,8 @@ const ms = time.Millisecond
 
 func ptr[T any](v T) *T { return &v }
 
+func quoted(arg string) string { return "'" + arg + "'" }
+
 func row() view.Row {
 	return view.Row{ID: "/kubepods/a", Name: "shop/checkout/api", Pod: "shop/checkout", Policy: "auto",
 		Period: 100 * ms, Limit: ptr(50 * ms), Quota: ptr(150 * ms), QuotaAsked: ptr(150 * ms), Lost: ptr(4200 * ms),
@@ -85,7 +87,7 @@ func TestParagraph(t *testing.T) {
 	} {
 		r := row()
 		c.change(&r)
-		if got := Paragraph(v, r, "`plimsoll diagnose x`"); got != c.want {
+		if got := Paragraph(v, r, "`plimsoll diagnose x`", quoted); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}
@@ -111,7 +113,7 @@ func TestParagraphOfThePod(t *testing.T) {
 			"keeps it from a CPU: x measures what."} {
 		var got []string
 		for _, r := range Rows(v, arg) {
-			got = append(got, Paragraph(v, r, "x"))
+			got = append(got, Paragraph(v, r, "x", quoted))
 		}
 		if got := strings.Join(got, "\n"); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", arg, got, want)
@@ -126,10 +128,9 @@ func TestEachCauseHasItsStep(t *testing.T) {
 		view.Budget, view.Guard, view.Refused, view.Paused, view.Held, view.PolicyNone, view.RefillsOff} {
 		r := row()
 		r.Cause, r.Problem = c, "refused: invalid argument\x1b[2J"
-		got := Paragraph(view.View{Window: time.Minute}, r, "x")
-		if with := Paragraph(view.View{Window: time.Minute, Flags: "--state-dir /s"}, r, "x"); strings.Contains(got,
-			"`plimsoll ") &&
-			!strings.Contains(with, " --state-dir /s`") {
+		got := Paragraph(view.View{Window: time.Minute}, r, "x", quoted)
+		with := Paragraph(view.View{Window: time.Minute, Flags: "--state-dir /s"}, r, "x", quoted)
+		if strings.Contains(got, "`plimsoll ") && !strings.Contains(with, " --state-dir /s`") {
 			t.Errorf("%s: a command without its flags: %s", c, with)
 		}
 		if other, is := said[got]; is || !strings.Contains(got, "To do: ") ||
