@@ -144,7 +144,7 @@ func cause(v view.View, r view.Row) string {
 	case view.PolicyNone:
 		return limit + ", and its policy is none: nobody has asked for more." + demand
 	case view.RefillsOff:
-		return limit + ", and refills have no effect on this node." + demand
+		return limit + ", and refills have no effect here." + demand
 	}
 	return limit + ", and its work came faster than that." + demand
 }

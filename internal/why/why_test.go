@@ -75,6 +75,11 @@ func TestParagraph(t *testing.T) {
 		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, " +
 			"and its policy is none: nobody has asked for more. " +
 			"Plimsoll did nothing about it. To do: set its policy to auto, or raise its limit."},
+		"refills": {func(r *view.Row) {
+			r.Cause, r.Quota, r.Refills, r.Burst, r.Why, r.Peak = view.RefillsOff, r.Limit, nil, 0, "", nil
+		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, " +
+			"and refills have no effect here. " + // on the node, or of this container only
+			"Plimsoll did nothing about it. To do: see `plimsoll doctor`; quotas are raised meanwhile."},
 		"guard": {func(r *view.Row) {
 			r.Cause, r.Peak, r.Burst, r.Refills, r.Quota, r.Why =
 				view.Guard, nil, 0, nil, r.Limit, "node is overloaded: no raise"

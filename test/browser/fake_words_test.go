@@ -125,6 +125,8 @@ func theCauses(t *testing.T, browser context.Context) {
 	f.set(func(f *fake) { f.node.rows[0].CauseNow = view.Paused })
 	p.until(5*time.Second,
 		decision+`.includes('The node had no CPU time to spare. Now: A person or a program has paused it.')`)
+	f.set(func(f *fake) { f.node.rows[0].CauseNow = view.RefillsOff }) // of this container, or of the node
+	p.until(5*time.Second, decision+`.includes('Now: Refills have no effect here.')`)
 }
 
 // theShortfall: by cause and rank; of a rank without requests it is not known, which is not 0.

@@ -73,7 +73,7 @@ const long = {
   paused: ['A person or a program has paused it.', 'A person or a program had paused it.'],
   held: ['The agent is held and writes nothing.', 'The agent was held and wrote nothing.'],
   'policy-none': ['Its policy asks for no burst and no raise.', 'Its policy asked for no burst and no raise.'],
-  'refills-off': ['Refills have no effect on this node.', 'Refills had no effect on this node.'],
+  'refills-off': ['Refills have no effect here.', 'Refills had no effect here.'],
 };
 
 /** because is why a container lost most of its time, in a sentence: in the past where it loses none now, or by another cause. */
