@@ -234,15 +234,17 @@ func TestConfigureKeepsTheLastGood(t *testing.T) {
 	if got := threshold(); got != 3 {
 		t.Errorf("threshold %v CPUs, want 3", got)
 	}
-	w.agent.Configure(strategy.Node{}, errors.New("plimsoll.yaml:3: bad"))
-	if s := w.agent.Status(); s.ConfigOK || s.ConfigMsg != "plimsoll.yaml:3: bad" {
+	w.agent.Configure(strategy.Node{}, errors.New("plimsoll.yaml:3: bad\nplimsoll.yaml:5: worse"))
+	if s := w.agent.Status(); s.ConfigOK || s.ConfigMsg != "plimsoll.yaml:3: bad\nplimsoll.yaml:5: worse" {
 		t.Errorf("config ok %v: %q", s.ConfigOK, s.ConfigMsg)
 	}
+	w.wantProblem("configuration: plimsoll.yaml:3: bad (the last good one is in force)")
+	w.wantProblem("configuration: plimsoll.yaml:5: worse (the last good one is in force)")
 	if got := threshold(); got != 3 {
 		t.Errorf("threshold %v CPUs after an error, want the last good 3", got)
 	}
 	w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 50}}, nil)
-	if s := w.agent.Status(); !s.ConfigOK || s.ConfigMsg != "" || threshold() != 2 {
+	if s := w.agent.Status(); !s.ConfigOK || s.ConfigMsg != "" || len(s.Problems) > 0 || threshold() != 2 {
 		t.Errorf("after a good one: %+v", s)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"plimsoll/internal/record"
@@ -62,7 +63,7 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	a.mu.Yield() // what follows looks at all files, twice
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
 	a.mu.Yield()
-	s.Problems = slices.Concat(a.record.Problems(), a.cpus.Problems(), s.Colocation.Problems())
+	s.Problems = slices.Concat(a.faults(), a.record.Problems(), a.cpus.Problems(), s.Colocation.Problems())
 	for _, problem := range []string{risky, a.otherScheduler.Problem()} {
 		if problem != "" {
 			s.Problems = append(s.Problems, problem)
@@ -89,6 +90,17 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 		}
 	}
 	return s
+}
+
+// faults are those of the configuration on disk: its error has one a line.
+func (a *Agent) faults() (list []string) {
+	if a.config == nil {
+		return nil
+	}
+	for fault := range strings.SplitSeq(a.config.Error(), "\n") {
+		list = append(list, fmt.Sprintf(report.ProblemConfig, fault))
+	}
+	return list
 }
 
 func (a *Agent) events() report.Events {

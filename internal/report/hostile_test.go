@@ -39,7 +39,7 @@ func named(v reflect.Value, text string) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && f.Name != "ConfigMsg" { // that has a fault a line
+			if f := v.Type().Field(i); f.IsExported() {
 				named(v.Field(i), text)
 			}
 		}

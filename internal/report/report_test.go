@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -160,9 +161,10 @@ func TestSeveral(t *testing.T) {
 func TestGoldens(t *testing.T) {
 	held := sample()
 	held.HeldReason, held.HeldSince = "incident \x1b[31m7", at(2*time.Hour)
-	held.Mode, held.ConfigOK, held.ConfigMsg = Held, false, "plimsoll.yaml:3: policy: \"on\" is not one of none, auto"
+	held.Mode = Held
 	const refused = "/kubepods/pod1: refused burst to 100ms: invalid argument"
-	held.Problems = []string{refused, "another agent holds the lock (hint: stop it)"}
+	held.Problems = []string{fmt.Sprintf(ProblemConfig, `plimsoll.yaml:3: policy: "on" is not one of none, auto`),
+		refused, "another agent holds the lock (hint: stop it)"}
 	held.Containers[1].Burst.Problem = refused // appears once
 	offline := Status{Version: "0.1.0", Mode: Offline, Kernel: "6.18.44", Cgroup: "v1"}
 	id := func(path string) workload.ID { return workload.ID{Path: path, Inode: 7} }
@@ -266,19 +268,6 @@ func TestEventsLine(t *testing.T) {
 		if got := e.line(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// TestEachConfigurationErrorIsAProblem: the errors of a file are lines, and stay lines.
-func TestEachConfigurationErrorIsAProblem(t *testing.T) {
-	var out bytes.Buffer
-	if err := (Status{Mode: Active, ConfigMsg: "c.yaml:1: a: bad\nc.yaml:2: b: bad"}).Text(&out); err != nil {
-		t.Fatal(err)
-	}
-	const want = "problems:\n  configuration: c.yaml:1: a: bad (the last good one is in force)\n  configuration: " +
-		"c.yaml:2: b: bad (the last good one is in force)\n"
-	if !strings.HasSuffix(out.String(), want) {
-		t.Errorf("got %q, want it to end with %q", out.String(), want)
 	}
 }
 

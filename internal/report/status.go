@@ -26,7 +26,7 @@ type Status struct {
 	Kernel     string     `json:"kernel"`                 // the release of Linux
 	Cgroup     string     `json:"cgroup"`                 // `v1` or `v2`
 	ConfigOK   bool       `json:"config_ok"`              // the configuration on disk is in force
-	ConfigMsg  string     `json:"config_error,omitempty"` // why it is not
+	ConfigMsg  string     `json:"config_error,omitempty"` // why it is not; also among the `problems`
 	Node       Node       `json:"node"`                   // the guard's view of the machine
 	// containers and pods that the agent looks after, without the sandboxes of pods
 	Containers []Container `json:"containers"`

@@ -307,13 +307,7 @@ func dash(s string) string {
 }
 
 func (s Status) problems(p *page) {
-	var lines []string
-	if !s.ConfigOK && s.Mode != Offline {
-		for fault := range strings.SplitSeq(s.ConfigMsg, "\n") {
-			lines = append(lines, fmt.Sprintf(ProblemConfig, fault))
-		}
-	}
-	lines = append(lines, s.Problems...)
+	lines := slices.Clone(s.Problems)
 	for _, c := range byPath(s.Containers) {
 		for _, k := range []struct {
 			name plan.Knob
