@@ -52,6 +52,7 @@ type Model struct {
 	at      string // ID of the row under the cursor
 	open    string // ID of the container whose strip is shown; "": the table
 	periods view.Periods
+	unread  string // why the open container's periods cannot be read; "": they can
 	help    bool
 	Quit    bool
 }
@@ -95,7 +96,15 @@ func (m Model) Open() string { return m.open }
 // Recorded takes the periods of a container, all that are known.
 func (m Model) Recorded(id string, p view.Periods) Model {
 	if id == m.open {
-		m.periods = p
+		m.periods, m.unread = p, ""
+	}
+	return m
+}
+
+// Unread says why the periods of a container cannot be read; "": they can, and none has ended.
+func (m Model) Unread(id, why string) Model {
+	if id == m.open {
+		m.unread = why
 	}
 	return m
 }
@@ -129,7 +138,7 @@ func (m Model) Key(key string) Model {
 		m.typing, m.open = true, ""
 	case "enter", "right":
 		if m.open != m.at {
-			m.open, m.periods = m.at, view.Periods{}
+			m.open, m.periods, m.unread = m.at, view.Periods{}, ""
 		}
 	case "l":
 		m.Sort = ByLost
@@ -197,7 +206,7 @@ func (m Model) moved(key string) Model {
 	}
 	m.at = rows[min(max(to, 0), last)].ID
 	if m.open != "" && m.open != m.at {
-		m.open, m.periods = m.at, view.Periods{}
+		m.open, m.periods, m.unread = m.at, view.Periods{}, ""
 	}
 	return m
 }

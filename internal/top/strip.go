@@ -47,6 +47,9 @@ func (m Model) detail(room int) []string {
 func (m Model) strip(height int) []string {
 	p := m.periods
 	n := min(len(p.End), m.Width-axis)
+	if n <= 0 && m.unread != "" {
+		return wrap(printable.Text("no periods: "+m.unread), m.Width, 2)
+	}
 	if n <= 0 {
 		return []string{cut("no period yet: while a group sleeps, its periods stand still", m.Width)}
 	}

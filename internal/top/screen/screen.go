@@ -65,7 +65,7 @@ type model struct {
 	of    string // the container that these are of
 }
 
-// seen is a snapshot, and recorded are the periods that ended.
+// seen is a snapshot, recorded are the periods that ended, and unread is why they cannot be read; "": none has ended.
 type (
 	seen struct {
 		view  view.View
@@ -77,8 +77,9 @@ type (
 		id      string
 		periods view.Periods
 	}
-	look struct{}
-	tick struct{}
+	unread struct{ id, why string }
+	look   struct{}
+	tick   struct{}
 )
 
 func (m model) Init() tea.Cmd { return tea.Batch(m.look, beats()) }
@@ -116,6 +117,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.known = top.Append(m.known, msg.periods, mostPeriods)
 			m.top = m.top.Recorded(m.of, m.known)
 		}
+	case unread:
+		m.top = m.top.Unread(msg.id, msg.why)
 	}
 	if m.top.Quit {
 		return m, tea.Quit
@@ -134,8 +137,11 @@ func (m model) read() tea.Cmd {
 	}
 	return func() tea.Msg {
 		p, err := m.Source.Periods(id)
-		if err != nil || len(p.End) == 0 {
-			return nil // the table says that the agent, or the container, is gone
+		switch {
+		case err != nil:
+			return unread{id, err.Error()}
+		case len(p.End) == 0:
+			return unread{id, ""}
 		}
 		return recorded{id, p}
 	}
