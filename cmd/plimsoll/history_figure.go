@@ -26,7 +26,7 @@ func historyFigure(h report.History) *figure.Canvas {
 	cpus := figure.Panel{Title: "wall time throttled: " + c.Figures.Throttled.Round(time.Millisecond).String(), X: x,
 		Y: figure.Axis{Label: "CPUs; share of the time", Max: 1.05 * max(c.Figures.Peak, c.Figures.Quota, 1)}}
 	if c.Figures.Limit != nil {
-		cpus.Rules = limitRule(*c.Figures.Limit)
+		cpus.Rules, cpus.Y.Max = limitRule(*c.Figures.Limit), max(cpus.Y.Max, 1.05**c.Figures.Limit)
 	}
 	for _, curve := range []struct {
 		name string

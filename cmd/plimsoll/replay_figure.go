@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"math"
+	"strconv"
 
 	"plimsoll/internal/figure"
 	"plimsoll/internal/replay"
@@ -19,7 +19,7 @@ func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure
 		}
 	}
 	c, told := result.Containers[most], r.Containers[most]
-	top := told.Limits[0]
+	top := max(told.Limits[0], told.Limits[1])
 	for _, list := range [][]float64{c.WasCurves.Used, c.WasCurves.DemandHigh, c.NewCurves.Used} {
 		for _, v := range list {
 			if !math.IsNaN(v) {
@@ -56,7 +56,7 @@ func limitRule(cpus float64) []figure.Rule {
 	if cpus == 0 {
 		return nil
 	}
-	return []figure.Rule{{Name: fmt.Sprintf("limit %.2g", cpus), Y: cpus}}
+	return []figure.Rule{{Name: "limit " + strconv.FormatFloat(math.Round(1000*cpus)/1000, 'f', -1, 64), Y: cpus}}
 }
 
 // known are the parts of a curve that have values, one a step.

@@ -134,12 +134,12 @@ func TestReplayOfACap(t *testing.T) {
 	}
 }
 
-// TestReplayDraws: the gap is one in the picture.
+// TestReplayDraws: the gap is one in the picture, and the axis holds a limit that nothing reaches.
 func TestReplayDraws(t *testing.T) {
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	incident(t, dir, at, nil)
 	file := filepath.Join(dir, "p.svg")
-	if text, err := replayed(t, dir, "--at", incidentAt, "--figure", file); err != nil {
+	if text, err := replayed(t, dir, "nginx", "--at", incidentAt, "--limit", "20", "--figure", file); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	svg, err := os.ReadFile(file)
@@ -149,6 +149,25 @@ func TestReplayDraws(t *testing.T) {
 	// The legend's three lines, two rules, and each of five curves in two parts.
 	if n := strings.Count(string(svg), `stroke-width="1.1"`); n != 3+2*5 {
 		t.Errorf("%d curves and parts of curves, want 13", n)
+	}
+	if !strings.Contains(string(svg), ">limit 20<") || !strings.Contains(string(svg), ">20<") {
+		t.Error("the limit of 20 CPUs is beyond the axis")
+	}
+}
+
+// TestLimitsAreSpelled with the digits that a limit has. The axis of a history holds one that offline work never got.
+func TestLimitsAreSpelled(t *testing.T) {
+	limit, svg := 20.0, bytes.Buffer{}
+	c := report.HistoryContainer{Figures: report.HistoryFigures{Limit: &limit}}
+	if err := historyFigure(report.History{Containers: []report.HistoryContainer{c}}).SVG(&svg); err != nil ||
+		!strings.Contains(svg.String(), ">20<") {
+		t.Errorf("the limit of 20 CPUs is beyond the axis: %v", err)
+	}
+	for want, cpus := range map[string]float64{"limit 2.25": 2.25, "limit 12.5": 12.5, "limit 100": 100,
+		"limit 0.333": 1.0 / 3} {
+		if got := limitRule(cpus)[0].Name; got != want {
+			t.Errorf("%v CPUs: %q, want %q", cpus, got, want)
+		}
 	}
 }
 
