@@ -22,6 +22,15 @@ func wrap(text string, width, most int) []string {
 	return lines
 }
 
+// clock is a time in the zone of the terminal, with its date where that is another than now.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
 // cut is a text of at most so many columns.
 func cut(text string, width int) string {
 	if wide(text) <= width {

@@ -47,6 +47,7 @@ type Model struct {
 	nodes   map[string]string // of rows, by ID; nil: there is one node
 	lost    string            // why there is no agent; "" while there is one
 	lostAt  time.Time
+	lostNow time.Time // of the latest snapshot that failed
 	filter  string
 	typing  bool   // keys go into the filter
 	at      string // ID of the row under the cursor
@@ -86,7 +87,7 @@ func (m Model) Failed(why string, now time.Time) Model {
 	if m.lost == "" {
 		m.lostAt = now
 	}
-	m.lost = why
+	m.lost, m.lostNow = why, now
 	return m
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"charm.land/lipgloss/v2"
 
@@ -112,9 +111,9 @@ func (m Model) loss(lines []string) []string {
 	if m.lost == "" {
 		return lines
 	}
-	text := "NO AGENT since " + m.lostAt.Format(time.TimeOnly) + ": " + printable.Text(m.lost)
+	text := "NO AGENT since " + clock(m.lostAt, m.lostNow) + ": " + printable.Text(m.lost)
 	if m.view != nil {
-		text += "; below is how it was at " + m.view.Now.Format(time.TimeOnly)
+		text += "; below is how it was at " + clock(m.view.Now, m.lostNow)
 	}
 	var out []string
 	for _, part := range wrap(text, m.Width, 2) {
@@ -247,7 +246,7 @@ func (m Model) why() []string {
 	foot := []string{"", ""}
 	rows := m.rows()
 	if i := m.index(rows); i >= 0 {
-		parts := wrap(sentence(rows[i]), m.Width, 2)
+		parts := wrap(m.sentence(rows[i]), m.Width, 2)
 		copy(foot, parts)
 	}
 	if m.typing {
@@ -261,13 +260,13 @@ func (m Model) why() []string {
 }
 
 // sentence is what there is to say of a row.
-func sentence(r view.Row) string {
+func (m Model) sentence(r view.Row) string {
 	var parts []string
 	if r.Problem != "" {
 		parts = append(parts, "problem: "+r.Problem)
 	}
 	if r.Paused != nil {
-		parts = append(parts, "paused until "+r.Paused.Format(time.TimeOnly))
+		parts = append(parts, "paused until "+clock(*r.Paused, m.view.Now))
 	}
 	if r.Why != "" {
 		parts = append(parts, r.Why)

@@ -35,7 +35,7 @@ func (m Model) detail(room int) []string {
 	if q := r.Requests; q != nil && q.Answered+q.Doubtful > 0 {
 		lines = append(lines, wrap("requests of the last minute: "+q.Line(), m.Width, 2)...)
 	}
-	why := wrap(sentence(*r), m.Width, 3)
+	why := wrap(m.sentence(*r), m.Width, 3)
 	const fixed = 5 // marks, tokens, time, and empty lines around
 	height := min(max(room-len(lines)-len(why)-fixed, 3), 12)
 	lines = append(append(lines, ""), m.strip(height)...)

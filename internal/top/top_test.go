@@ -16,7 +16,7 @@ import (
 
 const ms = time.Millisecond
 
-var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.Local)
 
 func ptr[T any](v T) *T { return &v }
 
@@ -287,6 +287,34 @@ func TestLossIsOver(t *testing.T) {
 	}
 	if text := m.Seen(sample()).Render(); strings.Contains(text, "NO AGENT") {
 		t.Error("said after the agent is back")
+	}
+}
+
+// TestTimesAreOfOneZone: those of the agent's JSON have its offset, and those of another day their date.
+func TestTimesAreOfOneZone(t *testing.T) {
+	local := time.Local
+	t.Cleanup(func() { time.Local = local })
+	time.Local = time.FixedZone("", 2*60*60)
+	v := sample()
+	v.Now = time.Date(2026, 11, 21, 12, 3, 10, 0, time.UTC)
+	lost := v.Now.Add(2 * time.Second).Local()
+	v.Rows[0].Paused = ptr(v.Now.Add(30 * time.Minute))
+	v.Rows[1].Paused = ptr(v.Now.Add(10 * time.Hour))
+	m := New(200, 24).Seen(v)
+	for what, c := range map[string]struct {
+		screen Model
+		want   string
+	}{
+		"loss": {m.Failed("gone", lost), "NO AGENT since 14:03:12: gone; below is how it was at 14:03:10"},
+		"a day of loss": {m.Failed("gone", lost).Failed("gone", lost.Add(24*time.Hour)),
+			"NO AGENT since 2026-11-21 14:03:12: gone; below is how it was at 2026-11-21 14:03:10"},
+		"pause":          {m, "paused until 14:33:10"},
+		"till the next":  {m.Key("down"), "paused until 2026-11-22 00:03:10"},
+		"pause of strip": {m.Key("enter"), "paused until 14:33:10"},
+	} {
+		if text := c.screen.Render(); !strings.Contains(text, c.want) {
+			t.Errorf("%s: no %q in\n%s", what, c.want, text)
+		}
 	}
 }
 
