@@ -25,7 +25,7 @@ func TestFake(t *testing.T) {
 		{"BackButton", backButton},
 		{"Gone", gone}, {"Loss", loss}, {"End", end}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow},
 		{"Strip", theStrip}, {"Modules", modules},
-		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses},
+		{"Mark", theMark}, {"Waits", theWaits}, {"NoWaits", noWaits}, {"Requests", theRequests}, {"Causes", theCauses},
 		{"Shortfall", theShortfall},
 		{"Rows", rows}, {"Container", figuresOf}, {"Node", theNode}, {"CPUs", theCPUs},
 		{"Still", stands},

@@ -70,6 +70,36 @@ func theWaits(t *testing.T, browser context.Context) {
 	}
 }
 
+// noWaits: a container without waits has the reason, and the command that measures them only where it can.
+func noWaits(t *testing.T, browser context.Context) {
+	const command = "plimsoll diagnose"
+	n := newNode(2)
+	n.unmeasured = "no periods"
+	f := newFake(t, n)
+	for _, c := range []struct {
+		name  string
+		waits *report.Waits
+		level string
+		says  string
+	}{
+		{"not asked for", nil, "container", "Not measured: the agent runs without --waits. This measures them for a " +
+			"while: " + command},
+		{"refused", &report.Waits{Problem: "the kernel refuses the programs"}, "container",
+			"Not measured: the kernel refuses the programs"},
+		{"just begun", waited(), "container", "Not measured yet."},
+		{"a pod", waited(), "pod", "Not measured: the waits are those of its containers."},
+	} {
+		f.set(func(f *fake) { f.node.waits, f.node.rows[0].Level = c.waits, c.level })
+		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
+		p.until(5*time.Second, `document.querySelector('.waits')?.innerText`)
+		text := strings.Join(strings.Fields(ask[string](p, `document.querySelector('.waits').innerText`)), " ")
+		if !strings.Contains(text, c.says) || strings.Contains(text, command) != strings.Contains(c.says, command) {
+			t.Errorf("%s: got %q, want %q", c.name, text, c.says)
+		}
+		p.close()
+	}
+}
+
 // theRequests: response times stand among the figures where they are measured, and none where they cannot be told.
 func theRequests(t *testing.T, browser context.Context) {
 	const ms = time.Millisecond

@@ -46,10 +46,11 @@ export class Container {
     this.strip.show(state.strip, row, d?.unmeasured);
     if (d === null || d === this.detail) return;
     this.detail = d;
+    const measured = state.view.waits;
     const diagnose = ['plimsoll diagnose', state.view.flags, quote(row.name)].filter(Boolean).join(' '); // a name may be quoted by --
     for (const [panel, from, make] of [
       [this.demand, [d.histogram, d.demand, d.unmeasured], () => histogram(d, row)],
-      [this.waits, [d.waited, row.name, diagnose], () => waits(d.waited, diagnose)],
+      [this.waits, [d.waited, diagnose, Boolean(measured), measured?.problem], () => waits(d.waited, diagnose, measured, row)],
       [this.advice, d.advice, () => advice(d.advice, row)],
     ]) {
       frame(() => {
@@ -130,10 +131,17 @@ function lately(row) {
   return row.cause_now === row.cause ? '' : `Now: ${because({ cause: row.cause_now, cause_now: row.cause_now })} `;
 }
 
+/** unmeasured is why a container has no waits; measured are those of the node. */
+function unmeasured(measured, row) {
+  if (!measured) return 'Not measured: the agent runs without --waits. This measures them for a while:';
+  if (measured.problem) return `Not measured: ${measured.problem}`;
+  return row.level === 'pod' ? 'Not measured: the waits are those of its containers.' : 'Not measured yet.';
+}
+
 /** waits says first what the longest wait was for. A limit's part is never laid on a neighbour. diagnose is the command that measures it. */
-function waits(w, diagnose) {
+function waits(w, diagnose, measured, row) {
   const head = h('h2', { id: 'waits' }, 'Waits for a CPU');
-  if (!w) return [head, h('p', { class: 'nothing' }, 'Not measured: the agent runs without --waits. This measures them for a while:'), command(diagnose)];
+  if (!w) return [head, h('p', { class: 'nothing' }, unmeasured(measured, row)), measured ? null : command(diagnose)];
   const list = (w.causes ?? []).filter((c) => c.time_ns > 0), longest = Math.max(1, ...list.map((c) => c.time_ns)), total = list.reduce((sum, c) => sum + c.time_ns, 0);
   if (list.length === 0) return [head, h('p', {}, 'It has waited for nothing.')];
   const first = list[0];
