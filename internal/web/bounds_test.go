@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -61,7 +60,8 @@ func TestEverySiteChecksHosts(t *testing.T) {
 	}
 }
 
-// TestEveryPageTakesAShare: no path but the probes' is answered beyond the share of an address.
+// TestEveryPageTakesAShare: no path but the probes' is answered beyond the share of an address. Streams have shares of
+// their own (TestPagesShareTheStreams).
 func TestEveryPageTakesAShare(t *testing.T) {
 	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: filepath.Join(t.TempDir(), ReadSocket),
 		Now: later, Log: quiet()})
@@ -71,11 +71,9 @@ func TestEveryPageTakesAShare(t *testing.T) {
 	during(t, site.Serve)
 	site.pages.clients.of = map[string]int{"10.0.0.1": maxOfClient}
 	h := site.handler(SiteOptions{})
-	gone, cancel := context.WithCancel(t.Context())
-	cancel() // a stream that is begun all the same ends
-	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live",
+	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view",
 		"/api/v1/container?id=/a", "/api/v1/snapshot"} {
-		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, path, nil)
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.RemoteAddr = "10.0.0.1:1"
 		if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable ||
 			!strings.Contains(w.Body.String(), "too many") {

@@ -106,21 +106,16 @@ const liveFor = time.Minute
 // live is a stream of server-sent events. A page that is hidden closes its stream, and costs nothing.
 func (w *watcher) live(d *side) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		leave, ok := d.clients.enter(clientOf(r))
-		if !ok || !w.join() {
-			if ok {
-				leave()
-			}
+		ctx, cancel := context.WithTimeout(r.Context(), liveFor)
+		defer cancel()
+		l := &liveReader{watcher: w, client: clientOf(r), end: cancel, container: r.URL.Query().Get("container"), n: -1}
+		if !w.join(l) {
 			d.fail(rw, busy("too many pages are open"))
 			return
 		}
-		defer leave()
-		defer w.leave()
-		ctx, cancel := context.WithTimeout(r.Context(), liveFor)
-		defer cancel()
+		defer w.leave(l)
 		rw.Header().Set("Connection", "close") // the next handshake verifies the client's certificate again
-		s := newStream(rw, "text/event-stream")
-		l := &liveReader{watcher: w, stream: s, container: r.URL.Query().Get("container"), n: -1}
+		l.stream = newStream(rw, "text/event-stream")
 		if err := l.run(ctx); err != nil {
 			d.log.Debug("live", "error", err) // the client is gone
 		}
@@ -131,6 +126,8 @@ func (w *watcher) live(d *side) http.HandlerFunc {
 type liveReader struct {
 	*watcher
 	stream    *stream
+	client    string // whose it is (clientOf)
+	end       func()
 	container string // "": none
 	n         int    // of the scene that it has seen; -1: none
 	lost      bool

@@ -171,9 +171,9 @@ func TestStreamsLastAMinute(t *testing.T) {
 		answer, begun := httptest.NewRecorder(), time.Now()
 		w.live(newSide(newAnswers(local{}, time.Now, quiet())))(answer,
 			httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/live", nil))
-		if lasted := time.Since(begun); lasted != liveFor || w.readers != 0 ||
+		if lasted := time.Since(begun); lasted != liveFor || len(w.readers) != 0 ||
 			answer.Header().Get("Connection") != "close" {
-			t.Errorf("it lasted %v, %d readers are left, %v", lasted, w.readers, answer.Header())
+			t.Errorf("it lasted %v, %d readers are left, %v", lasted, len(w.readers), answer.Header())
 		}
 	})
 }
@@ -206,6 +206,56 @@ func TestReadersAreBounded(t *testing.T) {
 		}
 		res.Body.Close()
 		return res.StatusCode == http.StatusOK
+	})
+}
+
+// TestPagesShareTheStreams: one address may have all, and takes no place of a request with them. Who has fewer by two
+// or more gets the oldest of who has most, so that no address is kept out by another, and no two take from each other
+// for ever.
+func TestPagesShareTheStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher(nil, SiteOptions{Now: time.Now, Log: quiet(), From: &view.Snapshot{}})
+		d := newSide(newAnswers(local{}, time.Now, quiet()))
+		h := w.live(d)
+		open := func(from string) *httptest.ResponseRecorder {
+			answer, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			r.RemoteAddr = from + ":1"
+			go h(answer, r)
+			synctest.Wait()
+			return answer
+		}
+		has := func() string {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			var list strings.Builder
+			for _, l := range w.readers {
+				list.WriteString(strings.TrimPrefix(l.client, "10.0.0."))
+			}
+			return list.String()
+		}
+		before := ""
+		for i, step := range []struct{ from, want string }{
+			{"1", "1"}, {"1", "11"}, {"1", "111"}, {"1", "1111"}, {"1", "11111"}, {"1", "111111"}, {"1", "1111111"},
+			{"1", "11111111"}, {"1", "11111111"}, {"2", "11111112"}, {"1", "11111112"}, {"2", "11111122"},
+			{"2", "11111222"}, {"2", "11112222"}, {"2", "11112222"}, {"1", "11112222"}, {"3", "11122223"},
+			{"1", "11122223"}, {"3", "11122233"}, {"3", "11122233"},
+		} {
+			refused := open("10.0.0."+step.from).Code == http.StatusServiceUnavailable
+			got := has()
+			if got != step.want || refused != (got == before) {
+				t.Errorf("step %d: %s have streams, want %s; refused: %v", i, got, step.want, refused)
+			}
+			before = got
+		}
+		if leave, err := d.place("10.0.0.1"); err != nil || len(d.clients.of) != 1 {
+			t.Errorf("its streams take places of requests: %v, %v", err, d.clients.of)
+		} else {
+			leave()
+		}
+		time.Sleep(liveFor)
+		if synctest.Wait(); has() != "" {
+			t.Errorf("after their time %s have streams", has())
+		}
 	})
 }
 

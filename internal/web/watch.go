@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ type watcher struct {
 	fixed  *view.Snapshot // a recording in place of an agent
 
 	mu      sync.Mutex
-	readers int
-	asked   time.Time // by the latest request that does not stay
+	readers []*liveReader // that stay, the oldest first
+	asked   time.Time     // by the latest request that does not stay
 	running bool
 	stop    context.CancelFunc
 	kept    kept
@@ -104,23 +105,45 @@ func (w *watcher) begin() {
 	}
 }
 
-// join counts a reader that stays; false where there are too many.
-func (w *watcher) join() bool {
+// join takes a reader that stays; false where there are too many.
+func (w *watcher) join(r *liveReader) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.readers >= maxLive {
+	if len(w.readers) >= maxLive && !w.giveWay(r.client) {
 		return false
 	}
-	w.readers++
+	w.readers = append(w.readers, r)
 	w.wake()
 	return true
 }
 
-func (w *watcher) leave() {
+// giveWay ends the oldest reader of a client that has most, for a client that has fewer by two or more; false where
+// none has. The page of that reader asks again, and is refused while all are taken: nobody has two more than its client
+// then. The lock is held.
+func (w *watcher) giveWay(to string) bool {
+	has := map[string]int{}
+	for _, r := range w.readers {
+		has[r.client]++
+	}
+	last := slices.MaxFunc(w.readers, func(a, b *liveReader) int { return has[a.client] - has[b.client] })
+	if has[last.client] < has[to]+2 {
+		return false
+	}
+	last.end()
+	w.remove(last)
+	return true
+}
+
+func (w *watcher) leave(r *liveReader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.readers--
+	w.remove(r)
 	w.asked = w.now() // it may come back
+}
+
+// remove takes a reader out that may be out already. The lock is held.
+func (w *watcher) remove(r *liveReader) {
+	w.readers = slices.DeleteFunc(w.readers, func(one *liveReader) bool { return one == r })
 }
 
 // latest is the present scene, nil where there is none yet, and a channel that is closed at the next one.
@@ -218,7 +241,7 @@ func (w *watcher) connect(ctx context.Context, frames chan<- frame) {
 func (w *watcher) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.always && w.readers == 0 && w.now().Sub(w.asked) > lingerFor
+	return !w.always && len(w.readers) == 0 && w.now().Sub(w.asked) > lingerFor
 }
 
 // forget drops what was kept. Who has asked in the meantime makes it begin anew.
@@ -231,7 +254,7 @@ func (w *watcher) forget() {
 		return
 	default:
 	}
-	if w.always || w.readers > 0 || w.now().Sub(w.asked) <= lingerFor {
+	if w.always || len(w.readers) > 0 || w.now().Sub(w.asked) <= lingerFor {
 		w.wake()
 	}
 }
