@@ -103,8 +103,8 @@ func modules(t *testing.T, browser context.Context) {
 				"devicePixelRatio }); " +
 				"return log.map((x) => x > 0 ? x < 200 ? 2 : 3 : x)", `["throttled","bad",2,"refilled","good",3]`},
 		{"live",
-			"const waits = [], real = [EventSource, setTimeout]; window.EventSource = class { addEventListener() {} " +
-				"close() {} }; window.setTimeout = (again, ms) => { waits.push(ms); again(); };" +
+			"const waits = [], real = [EventSource, setTimeout]; window.EventSource = class { static CLOSED = 2; " +
+				"addEventListener() {} close() {} }; window.setTimeout = (again, ms) => { waits.push(ms); again(); };" +
 				"const live = new m.Live({ condition() {} }); live.show(null); for (let n = 0; n < 6; n++) " +
 				"live.source.onerror(); live.close(); [window.EventSource, window.setTimeout] = real; return waits",
 			`[500,1000,2000,4000,8000,8000]`},

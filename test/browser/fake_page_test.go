@@ -198,11 +198,12 @@ func gone(t *testing.T, browser context.Context) {
 
 const lossShown = 3 * time.Second
 
-// loss: of the agent, of the server, and of a server that hangs, is shown within 3 s, and so is the return.
+// loss: of the agent, of the server, and of a server that hangs or refuses, is shown within 3 s, and so is the return.
 func loss(t *testing.T, browser context.Context) {
 	f := newFake(t, newNode(20))
 	p := open(t, browser, f.URL)
-	p.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+	p.expect("status of 503", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE",
+		"ERR_CONNECTION_RESET")
 	state := func(want string) string { return `document.getElementById('live').dataset.state === '` + want + `'` }
 	p.loaded()
 	p.until(lossShown, state("live"))
@@ -214,6 +215,9 @@ func loss(t *testing.T, browser context.Context) {
 			func(f *fake) { f.lost = false }},
 		{"a server that hangs", "lost", "No news from plimsoll serve", func(f *fake) { f.silent = true },
 			func(f *fake) { f.silent = false }},
+		{"a server that refuses", "refused", "plimsoll serve refuses: too many pages are open. This page tries again.",
+			func(f *fake) { f.full = true; close(f.ended); f.ended = make(chan struct{}) },
+			func(f *fake) { f.full = false }},
 	} {
 		f.set(c.begin)
 		took := p.until(lossShown, state(c.state))

@@ -25,6 +25,7 @@ type fake struct {
 	silent  bool // connections stay open, and nothing is sent
 	lost    bool // the agent is
 	recent  bool // a recording
+	full    bool // of other pages
 	readers int
 	opened  int
 	end     chan struct{}
@@ -80,8 +81,14 @@ func (f *fake) streams() (open, all int) {
 
 func (f *fake) live(w http.ResponseWriter, r *http.Request) {
 	var ended chan struct{}
-	f.set(func(f *fake) { f.readers++; f.opened++; ended = f.ended })
+	var full bool
+	f.set(func(f *fake) { f.readers++; f.opened++; ended, full = f.ended, f.full })
 	defer f.set(func(f *fake) { f.readers-- })
+	if full {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"error": "too many pages are open", "hint": "try again"}`)
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	id := r.URL.Query().Get("container")

@@ -18,16 +18,16 @@ const node = new Node(), colocation = new Colocation();
 const table = new Table((id) => { location.hash = `#/c/${encodeURIComponent(id)}`; });
 const all = h('div', { class: 'all' }, node.element, table.element, colocation.element); // it stays in the document, so that its layout does
 const narrow = matchMedia('(max-width: 760px)');
-let container = null, condition = 'connecting', asked = false;
+let container = null, condition = 'connecting', refusal = '', asked = false;
 
 const live = new Live({
   event(name, data) {
     apply(state, name, data);
     soon();
   },
-  condition(word) {
-    if (word === condition) return;
-    condition = word;
+  condition(word, why = '') {
+    if (word === condition && why === refusal) return;
+    [condition, refusal] = [word, why];
     soon();
   },
 });
@@ -66,20 +66,22 @@ function show() {
   frame(() => { node.show(view); colocation.show(view, state.rows); });
 }
 
-const words = { connecting: 'connecting', live: 'live', lost: 'no server', paused: 'paused' };
+const words = { connecting: 'connecting', live: 'live', lost: 'no server', refused: 'refused', paused: 'paused' };
 
 /** condition_ says whether what is shown is of now. A requestAnimationFrame does not come while the page is hidden. */
 function condition_() {
   const lost = condition === 'live' && !state.agent.ok ? 'agent' : condition;
   const recorded = state.view?.recorded;
-  const kind = recorded && lost !== 'lost' ? 'recorded' : lost;
+  const away = lost === 'lost' || lost === 'refused';
+  const kind = recorded && !away ? 'recorded' : lost;
   mark(page.live, 'data-state', kind);
   say(page.word, { agent: 'no agent', recorded: 'recording' }[kind] ?? words[kind]);
-  mark(document.body, 'data-stale', kind === 'agent' || kind === 'lost' ? '' : null);
+  mark(document.body, 'data-stale', kind === 'agent' || away ? '' : null);
   const when = state.view === null ? '' : ` What is shown is of ${clock(state.view.now)}.`;
   const text = {
     agent: `The agent does not answer${state.agent.why ? `: ${state.agent.why}` : ''}.${when}`,
     lost: `No news from plimsoll serve. This page tries again.${when}`,
+    refused: `plimsoll serve refuses: ${refusal}. This page tries again.${when}`,
     recorded: `A recording of ${state.view?.node || 'a node'}, made ${recorded ? day(recorded) : ''}. Nothing here is live.`,
   }[kind] ?? '';
   say(page.banner, text);
