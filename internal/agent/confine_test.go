@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -197,11 +198,42 @@ func TestConfineLeavesFewer(t *testing.T) {
 	w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": "0-3", "/batch/pod/a": "3"})
 }
 
+// TestConfineOffIsolatedCPUs: offline work is bound neither to isolated CPUs nor to those of another's partition, which
+// the root lacks. Where it has no others, it has quotas.
+func TestConfineOffIsolatedCPUs(t *testing.T) {
+	for _, c := range []struct {
+		version   int
+		isolated  cpu.Set
+		partition bool
+		want      string
+	}{
+		{1, cpu.Set{3}, false, "2"},
+		{2, cpu.Set{3}, false, "2"},
+		{2, nil, true, "2"},
+		{2, cpu.Set{1, 2}, true, "0"},
+		{1, cpu.Set{0, 1, 2, 3}, false, "0-3"},
+	} {
+		w := confined(t, c.version)
+		w.agent.cpus.Isolated = c.isolated
+		if c.partition {
+			var err error
+			if w.agent.cpus.Tree, err = cgroup.Detect(unplugged{w.kernel}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.run(4 * time.Second)
+		w.wantCPUs(fmt.Sprintf("%+v", c), map[string]string{"/batch": c.want})
+		if b := w.kernel.Bandwidth("/batch"); b.Limited() != (c.want == "0-3") {
+			t.Errorf("%+v: %+v", c, b)
+		}
+	}
+}
+
 // unplugged is a machine whose root lacks a CPU: package sim takes none offline.
 type unplugged struct{ *sim.Kernel }
 
 func (k unplugged) ReadFile(name string) ([]byte, error) {
-	if name == "cpuset/cpuset.cpus" {
+	if name == "cpuset/cpuset.cpus" || name == "cpuset.cpus.effective" {
 		return []byte("0-2\n"), nil
 	}
 	return k.Kernel.ReadFile(name)

@@ -46,7 +46,7 @@ func (a services) Topology() (on cpu.Topology, taken string, err error) {
 	if taken != "" {
 		return on, taken, nil
 	}
-	on, err = a.cpus.Topology()
+	on, err = a.cpus.Balanced()
 	return on, "", err
 }
 

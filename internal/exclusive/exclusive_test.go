@@ -124,7 +124,7 @@ func TestReservePartitionsOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, in := newCPUs(), reserve.Input{Inherits: true}
+	c, in := newCPUs(), reserve.Input{}
 	c.Tree, c.Isolated = tree, cpu.Set{0}
 	c.Topology = func() (cpu.Topology, error) { return cpu.Flat(cpu.Set{0, 1, 2, 3}), nil }
 	if _, err := c.readMachine(&in); err != nil || in.Partitioned.String() != "3" || in.Isolated.String() != "0,3" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,16 +178,28 @@ func (c *CPUs) readMachine(in *reserve.Input) (sets []cgroup.CPUSet, err error) 
 	if in.Topology, err = c.Topology(); err != nil {
 		return nil, err
 	}
-	in.Partitioned = c.partitioned(*in)
+	in.Partitioned = c.partitioned(in.Topology.Set())
 	in.Isolated = c.Isolated.Union(in.Partitioned)
 	return c.Tree.CPUSets("/")
 }
 
 // partitioned is the set of CPUs in valid partitions: the root lacks them (v2, kernel/cgroup/cpuset.c,
 // cpuset.cpus.effective).
-func (c *CPUs) partitioned(in reserve.Input) cpu.Set {
-	if effective, err := c.Tree.EffectiveCPUs("/"); err == nil && in.Inherits && len(effective) > 0 {
-		return in.Topology.Set().Minus(effective)
+func (c *CPUs) partitioned(online cpu.Set) cpu.Set {
+	if c.Tree.Version() == cgroup.V1 {
+		return nil
+	}
+	if effective, err := c.Tree.EffectiveCPUs("/"); err == nil && len(effective) > 0 {
+		return online.Minus(effective)
 	}
 	return nil
+}
+
+// Balanced is the CPUs that are neither isolated nor in a partition.
+func (c *CPUs) Balanced() (cpu.Topology, error) {
+	on, err := c.Topology()
+	online := on.Set()
+	left := online.Minus(c.Isolated).Minus(c.partitioned(online))
+	on.Places = slices.DeleteFunc(slices.Clone(on.Places), func(p cpu.Place) bool { return !left.Contains(p.CPU) })
+	return on, err
 }

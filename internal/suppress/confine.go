@@ -14,11 +14,12 @@ import (
 // Problem: with a quota, offline work runs on all CPUs for a part of each period, also on the cores where online work
 // runs. A cpuset keeps it off the other CPUs, and it is not throttled on its own.
 //
-// Approach: of the node's CPUs, in the order of their cores, offline work keeps the last ones: as many whole CPUs as
-// its room has, and at least one. So when the room changes, CPUs are added to or removed from the current set, and the
-// threads of a core go together. No group gets a CPU that its owner did not give it, and each keeps at least one: the
-// cores with CPUs that all offline groups may use come last, and where there is no such CPU, quotas are used. On v1 no
-// group may have a CPU that its parent lacks: there the groups below an offline group are bound as well.
+// Approach: of the node's CPUs that the kernel balances, in the order of their cores, offline work keeps the last ones:
+// as many whole CPUs as its room has, and at least one. So when the room changes, CPUs are added to or removed from the
+// current set, and the threads of a core go together. No group gets a CPU that its owner did not give it, and each
+// keeps at least one: the cores with CPUs that all offline groups may use come last, and where there is no such CPU,
+// quotas are used. On v1 no group may have a CPU that its parent lacks: there the groups below an offline group are
+// bound as well.
 //
 // Known limits: whole CPUs are coarse on small nodes. On v2 a group that inherits its CPUs gets quotas: the kernel does
 // not let it inherit again while tasks are in it (ENOSPC). Where containers have exclusive CPUs (reserve), quotas are
