@@ -20,8 +20,9 @@ import (
 type loader struct {
 	usable    bool
 	refuse    error
-	late      int  // calls that are answered by schedext.ErrNotYet
-	slow      bool // every Open is
+	late      int    // calls that are answered by schedext.ErrNotYet
+	slow      bool   // every Open is
+	ends      string // why the kernel ends each of them soon
 	cancelled int
 	opened    []*fakeScheduler
 }
@@ -42,7 +43,7 @@ func (l *loader) Open(o schedext.Options) (schedext.Scheduler, error) {
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
-	s := &fakeScheduler{options: o, sides: map[uint64]schedext.Side{}}
+	s := &fakeScheduler{options: o, sides: map[uint64]schedext.Side{}, ended: l.ends}
 	l.opened = append(l.opened, s)
 	return s, nil
 }
@@ -103,31 +104,33 @@ func TestSchedule(t *testing.T) {
 	w.wantRaised("/hog", 50*ms)
 }
 
+// become gives /batch another class.
+func (w *world) become(class workload.Class) {
+	pods := slices.Clone(w.place.pods)
+	at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/batch" })
+	c := pods[at].Containers[0]
+	c.Class, c.QOS = class, class.QOS(w.agent.Strategy.Colocation)
+	pods[at].Containers = []workload.Container{c}
+	w.place.pods = pods
+}
+
 // TestScheduleWaitsForOfflineWork: without any the kernel's own scheduler stays, and throttles are answered.
 func TestScheduleWaitsForOfflineWork(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)
 	w.hog("/hog")
-	become := func(class workload.Class) {
-		pods := slices.Clone(w.place.pods)
-		at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/batch" })
-		c := pods[at].Containers[0]
-		c.Class, c.QOS = class, class.QOS(w.agent.Strategy.Colocation)
-		pods[at].Containers = []workload.Container{c}
-		w.place.pods = pods
-	}
-	become(workload.ClassLS)
+	w.become(workload.ClassLS)
 	w.run(2 * time.Second)
 	if len(l.opened) > 0 {
 		t.Error("a scheduler is in force and nobody is offline")
 	}
 	w.wantRaised("/hog", 50*ms)
-	become(workload.ClassBE)
+	w.become(workload.ClassBE)
 	w.run(2 * time.Second)
 	if len(l.opened) != 1 {
 		t.Fatalf("%d loads", len(l.opened))
 	}
-	become(workload.ClassLS)
+	w.become(workload.ClassLS)
 	if w.run(schedext.Lingers - 5*time.Second); l.last().closed {
 		t.Error("it goes at once: the next job comes in a moment")
 	}
@@ -206,6 +209,40 @@ func TestScheduleEnds(t *testing.T) {
 			t.Error("one that ended is still held")
 		}
 	}
+}
+
+// TestScheduleEndsBetweenJobs: the loads are bounded also where offline work comes and goes, and the status says why
+// there is none. A job whose scheduler does not fail counts for none, and an hour of such jobs begins the count anew.
+func TestScheduleEndsBetweenJobs(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	job := func(lasts time.Duration, ends string) {
+		l.ends = ends
+		w.become(workload.ClassBE)
+		w.run(lasts)
+		w.become(workload.ClassLS)
+		w.run(2 * schedext.Lingers)
+	}
+	const stall = "runnable task stall"
+	job(time.Second, stall)
+	if n := len(l.opened); n != 3 {
+		t.Fatalf("%d loads with the first job, want 3", n)
+	}
+	for range 6 {
+		job(schedext.Lasting/6, "")
+	}
+	for range 10 {
+		job(time.Minute, stall)
+	}
+	if n, want := len(l.opened), 3+6+schedext.ReloadMost; n != want {
+		t.Errorf("%d loads, want %d", n, want)
+	}
+	if s := w.agent.Status().Colocation.Scheduler; s != nil {
+		t.Errorf("without offline work: %+v", s)
+	}
+	w.become(workload.ClassBE)
+	w.run(2 * time.Second)
+	w.wantProblem(stall)
 }
 
 // TestScheduleLasts: one that was in force for long has all tries before it again, the first after the first wait.

@@ -11,7 +11,8 @@
 //
 // The scheduler is loaded when there is offline work, and unloaded Lingers after the last of it. A scheduler that the
 // kernel ends is loaded again after a back-off that doubles, at most ReloadMost times, until the configuration requests
-// it anew; after Lasting in force the count begins anew. The counters of a scheduler are kept after its end.
+// it anew; after Lasting in force without a fault the count begins anew. A scheduler that is unloaded for lack of
+// offline work does not count. The counters of a scheduler are kept after its end.
 package schedext
 
 import (
@@ -83,7 +84,7 @@ const (
 	// ReloadFirst is the first back-off between loads, which then doubles; ReloadMost bounds the loads.
 	ReloadFirst = 10 * time.Second
 	ReloadMost  = 5
-	// Lasting is how long a scheduler must be in force for the count of loads to begin anew.
+	// Lasting is how long schedulers must be in force without a fault for the count of loads to begin anew.
 	Lasting = time.Hour
 	// Lingers is how long the scheduler stays loaded without offline work: jobs often follow one another, and each load
 	// stalls all tasks for a moment.
@@ -101,20 +102,27 @@ type Keeper struct {
 
 	Loader  Loader // nil: no scheduler is loaded
 	now     Scheduler
-	options Options
 	since   time.Time
 	sets    map[uint64]Side // by inode
-	next    time.Time       // no load before that
-	gap     time.Duration
 	opening bool
-	loads   int64
-	tries   int    // loads since one lasted
-	ended   string // why the last one ended
+	paused  bool // unloaded for lack of offline work
+	attempts
 	probe
-	offline time.Time // when there was last offline work
-	problem string
+	offline time.Time         // when there was last offline work
 	counts  map[uint64]Counts // by inode: of schedulers that have ended
 	totals  Totals            // of schedulers that have ended
+}
+
+// attempts are what is known of the loads since the configuration requested the scheduler.
+type attempts struct {
+	options Options
+	next    time.Time // no load before that
+	gap     time.Duration
+	loads   int64
+	tries   int           // loads since schedulers were in force for Lasting
+	lasted  time.Duration // for which those before this one were in force since the last fault
+	ended   string        // why the last one ended
+	problem string
 }
 
 // probe is what the preflight found.
@@ -137,14 +145,20 @@ func (k *Keeper) Keep(now time.Time, free, requested bool, mechanism strategy.Me
 	switch {
 	case free && requested && mechanism != strategy.MechanismSchedExt && k.now == nil && !k.opening:
 		return nil // it is not usable, for now or for good; the count of loads is kept
-	case !free || mechanism != strategy.MechanismSchedExt || !k.wanted(now, levels):
+	case !free || mechanism != strategy.MechanismSchedExt:
 		k.End(now)
 		return nil
+	case !k.wanted(now, levels):
+		k.pause(now)
+		return nil
 	}
-	if options != k.options {
+	switch {
+	case options.SchedExt != k.options.SchedExt:
 		k.End(now)
-		k.options = options
+	case options != k.options: // a pod requests it, and pods come and go
+		k.pause(now)
 	}
+	k.options, k.paused = options, false
 	if k.now != nil {
 		k.watch(now)
 	}
@@ -175,7 +189,7 @@ func (k *Keeper) watch(now time.Time) {
 		return
 	}
 	if why == "" {
-		if now.Sub(k.since) >= Lasting {
+		if k.lasted+now.Sub(k.since) >= Lasting {
 			k.tries, k.gap = 0, 0
 		}
 		return
@@ -183,12 +197,17 @@ func (k *Keeper) watch(now time.Time) {
 	k.keepCounts()
 	k.Log.Warn("the scheduler has ended: offline work is deprioritized by cpu.idle", "why", why, "loads", k.loads)
 	err = k.now.Close()
-	k.now, k.ended, k.gap = nil, why, max(ReloadFirst, 2*k.gap)
-	k.next = now.Add(k.gap)
-	k.problem = fmt.Sprintf(report.ProblemSchedulerEnded, why)
+	k.now, k.ended = nil, why
+	k.failed(now, fmt.Sprintf(report.ProblemSchedulerEnded, why))
 	if err != nil {
 		k.problem += "; " + err.Error()
 	}
+}
+
+// failed delays the next load.
+func (k *Keeper) failed(now time.Time, problem string) {
+	k.problem, k.lasted, k.gap = problem, 0, max(ReloadFirst, 2*k.gap)
+	k.next = now.Add(k.gap)
 }
 
 func (k *Keeper) open(now time.Time) {
@@ -202,8 +221,8 @@ func (k *Keeper) open(now time.Time) {
 	}
 	if err != nil {
 		k.Log.Warn("the scheduler cannot be loaded", "error", err)
-		k.problem, k.gap = fmt.Sprintf(report.ProblemSchedulerNotLoaded, err), max(ReloadFirst, 2*k.gap)
-		k.next, k.usable = now.Add(k.gap), false // repeat the preflight
+		k.failed(now, fmt.Sprintf(report.ProblemSchedulerNotLoaded, err))
+		k.usable = false // repeat the preflight
 		return
 	}
 	k.now, k.since, k.sets, k.problem = opened, now, map[uint64]Side{}, ""
@@ -258,6 +277,22 @@ func (k *Keeper) End(now time.Time) {
 		counts: k.counts, totals: k.totals}
 }
 
+// pause unloads the scheduler, and keeps the count of loads: without the last one, unless that one failed.
+func (k *Keeper) pause(now time.Time) {
+	if k.now != nil {
+		k.watch(now)
+	}
+	kept := k.attempts
+	if k.Busy() {
+		kept.tries, kept.problem = max(0, kept.tries-1), ""
+	}
+	if k.now != nil {
+		kept.lasted += now.Sub(k.since)
+	}
+	k.End(now)
+	k.attempts, k.paused = kept, true
+}
+
 // InForce says whether a scheduler of ours is in force.
 func (k *Keeper) InForce() bool { return k.now != nil }
 
@@ -279,9 +314,9 @@ func (k *Keeper) Probe(now time.Time, m *policy.Machine) {
 	}
 }
 
-// Status is the status of the scheduler; nil if none was loaded.
+// Status is the status of the scheduler; nil if none was loaded, or there is no offline work.
 func (k *Keeper) Status() *report.Scheduler {
-	if k.loads == 0 || k.opening && k.loads == 1 {
+	if k.loads == 0 || k.opening && k.loads == 1 || k.paused {
 		return nil
 	}
 	r := &report.Scheduler{InForce: k.now != nil, Loads: k.loads, Groups: len(k.sets), Ended: k.ended,
