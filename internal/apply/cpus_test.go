@@ -107,8 +107,8 @@ func (f walled) ReadFile(name string) ([]byte, error) {
 	return f.Kernel.ReadFile(name)
 }
 
-// TestCPUsNoneAgainBesidePartitions: the CPUs of another program's partition are not among all CPUs. Ours are, and
-// those that come online later.
+// TestCPUsNoneAgainBesidePartitions: the CPUs of another program's partition are not among all CPUs, also where a group
+// passes them down together with ours. Ours are, and those that come online later.
 func TestCPUsNoneAgainBesidePartitions(t *testing.T) {
 	machine := v2
 	machine.CPUSets, machine.CPUs, machine.PossibleCPUs = true, 4, 8
@@ -118,7 +118,7 @@ func TestCPUsNoneAgainBesidePartitions(t *testing.T) {
 	n.tree, n.w = tree, New(tree, n.j, n.k.Now)
 	n.w.Possible = cpu.Set{0, 1, 2, 3, 4, 5, 6, 7}
 	n.w.Online = func() (cpu.Set, error) { return n.w.Possible[:4], nil }
-	n.must(n.w.Adopt(n.id("/pod/b"), plan.Exclusive, "2", ""))
+	n.must(n.w.Adopt(n.id("/pod/b"), plan.Exclusive, "2-3", "3"))
 	n.k.SetLoad("/pod/a", sim.Spin(1))
 	n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
 	ofCPUs := func(e journal.Entry) bool { return e.Knob == plan.CPUs }

@@ -204,8 +204,10 @@ func (w *Writer) partitioned() cpu.Set {
 		return nil
 	}
 	for _, e := range w.journal.Entries() {
-		if ours, err := e.Last.Set(); e.Knob == plan.Exclusive && err == nil {
-			others = others.Minus(ours)
+		written, err := e.Last.Set()
+		owners, err2 := e.Target().Set()
+		if e.Knob == plan.Exclusive && err == nil && err2 == nil {
+			others = others.Minus(written.Minus(owners))
 		}
 	}
 	return others

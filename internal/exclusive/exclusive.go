@@ -263,6 +263,7 @@ func (c *CPUs) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, 
 		_, err := c.Tree.ExclusiveCPUs(x.Path)
 		return err == nil
 	})
+	c.seeExclusive(&in)
 	c.ancestorsOf(&in)
 	return in, nil
 }

@@ -83,6 +83,8 @@ func (f partitioned) ReadFile(name string) ([]byte, error) {
 	switch name {
 	case "a/cpuset.cpus.partition":
 		return []byte(f.text + "\n"), nil
+	case "a/cpuset.cpus.exclusive":
+		return []byte("3\n"), nil
 	case "cpuset.cpus.effective":
 		return []byte("0-2\n"), nil
 	}
@@ -129,5 +131,31 @@ func TestReservePartitionsOfOthers(t *testing.T) {
 	c.Topology = func() (cpu.Topology, error) { return cpu.Flat(cpu.Set{0, 1, 2, 3}), nil }
 	if _, err := c.readMachine(&in); err != nil || in.Partitioned.String() != "3" || in.Isolated.String() != "0,3" {
 		t.Errorf("in partitions %s, isolated %s (%v)", in.Partitioned, in.Isolated, err)
+	}
+}
+
+// TestReserveSeesOwnersExclusiveCPUs: what an owner has in cpuset.cpus.exclusive is known before the first write, and
+// is not taken for ours after it.
+func TestReserveSeesOwnersExclusiveCPUs(t *testing.T) {
+	k := sim.New(sim.Config{CPUs: 4, Version: 2, CPUSets: true})
+	k.AddGroup("/a")
+	tree, err := cgroup.Detect(partitioned{k, "member"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCPUs()
+	c.Tree = tree
+	id := workload.ID{Path: "/a", Inode: 1}
+	for _, ours := range []cpu.Set{nil, {1, 2}} {
+		if len(ours) > 0 {
+			c.Ledger.Adopt(plan.Key{ID: id, Knob: plan.Exclusive}, "3", plan.Set(ours.Union(cpu.Set{3})))
+		}
+		in := reserve.Input{Partitions: true, Containers: []reserve.Container{{ID: workload.ID{Path: "/a/b"}}},
+			Groups: []reserve.Group{c.seeCPUSet(time.Unix(1000, 0), cgroup.CPUSet{Path: "/a", Inode: 1}, workload.ID{},
+				cpu.Set{0, 1, 2, 3})}}
+		c.seeExclusive(&in)
+		if g := in.Groups[0]; g.ExclusiveBaseline.String() != "3" || !g.Exclusive.Equal(ours) {
+			t.Errorf("ours are %s: %+v", ours, g)
+		}
 	}
 }

@@ -72,7 +72,9 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 	exclusive, _ := c.Ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Exclusive})
 	g.Partition, g.Unpartitions = part.Ours(), cmp.Or(part.Blocked(now), exclusive.Blocked(now))
 	if exclusive.Ours() {
-		g.Exclusive, _ = exclusive.InFile.Set()
+		written, _ := exclusive.InFile.Set()
+		owners, _ := exclusive.Baseline.Set()
+		g.Exclusive = written.Minus(owners)
 	}
 	if e.State == ledger.Foreign {
 		return g
@@ -82,6 +84,33 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 		g.Lost = g.Baseline.Minus(g.CPUs)
 	}
 	return g
+}
+
+// seeExclusive reads what owners have in cpuset.cpus.exclusive of the containers that may become partitions, and of the
+// groups above them.
+func (c *CPUs) seeExclusive(in *reserve.Input) {
+	passes := map[string]bool{}
+	for _, x := range in.Containers {
+		passes[x.Path] = in.Partitions
+		for p := range workload.Above(x.Path) {
+			passes[p] = in.Partitions
+		}
+	}
+	for i, g := range in.Groups {
+		if passes[g.Path] {
+			c.Agent.Yield()
+			in.Groups[i].ExclusiveBaseline = c.ownersExclusive(g.ID)
+		}
+	}
+}
+
+func (c *CPUs) ownersExclusive(id workload.ID) (set cpu.Set) {
+	if e, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: plan.Exclusive}); e.Ours() {
+		set, _ = e.Baseline.Set()
+		return set
+	}
+	set, _ = c.Tree.ExclusiveCPUs(id.Path)
+	return set
 }
 
 // seeCPUValue shows the ledger the value of a file, and keeps the journal in step.

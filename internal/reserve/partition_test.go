@@ -97,6 +97,33 @@ func TestFenceApart(t *testing.T) {
 	}
 }
 
+// TestFenceBesideOthers: a group above that passes CPUs down to another's partition passes ours down too, and in the
+// end those that it did. A container that has such CPUs of its owner's becomes no partition.
+func TestFenceBesideOthers(t *testing.T) {
+	w := fenced(t)
+	w.apart = cpu.Set{6, 7}
+	w.fences["exclusive /k"], w.fences["exclusive /k/b"] = "6-7", "5"
+	w.ask("/k/p/a", 2, 2, false)
+	w.ask("/k/b", 1, 1, false)
+	for range 3 {
+		w.exclusive(w.turn())
+	}
+	want := map[string]string{"exclusive /k": "0-1,6-7", "exclusive /k/p": "0-1", "exclusive /k/p/a": "0-1",
+		"partition /k/p/a": "root", "exclusive /k/b": "5"}
+	if diff := cmp.Diff(want, w.fences); diff != "" {
+		t.Error(diff)
+	}
+	if got := w.sets["/s"].String(); got != "3-5" {
+		t.Errorf("/s is bound to %s", got)
+	}
+	w.asking = nil
+	w.turn()
+	want = map[string]string{"exclusive /k": "6-7", "exclusive /k/b": "5"}
+	if diff := cmp.Diff(want, w.fences); diff != "" || !w.idle() {
+		t.Error(diff)
+	}
+}
+
 // TestFenceApartInABranch: the CPU that a bound branch keeps for its other groups is none of another's partition.
 func TestFenceApartInABranch(t *testing.T) {
 	w := fenced(t)

@@ -38,6 +38,8 @@ type Group struct {
 	Exclusive    cpu.Set
 	Partition    bool
 	Unpartitions plan.Blocked
+	// What its owner has in cpuset.cpus.exclusive, of a container that requests CPUs and of the groups above it.
+	ExclusiveBaseline cpu.Set
 }
 
 // Container is a container that requests exclusive CPUs.

@@ -144,6 +144,10 @@ func (w *world) see(group string) Group {
 	case !e.Ours():
 		g.Lost = g.Baseline.Minus(g.CPUs)
 	}
+	g.ExclusiveBaseline = set(w.t, string(w.held(group, plan.Exclusive)))
+	if e, _ := w.ledger.Entry(key(plan.Exclusive)); e.Ours() {
+		g.ExclusiveBaseline = set(w.t, string(e.Baseline))
+	}
 	for _, knob := range []plan.Knob{plan.Exclusive, plan.Partition} {
 		if _, known := w.ledger.Entry(key(knob)); !known {
 			continue
@@ -154,7 +158,7 @@ func (w *world) see(group string) Group {
 		}
 		e, _ := w.ledger.Entry(key(knob))
 		if e.Ours() && knob == plan.Exclusive {
-			g.Exclusive = set(w.t, string(e.InFile))
+			g.Exclusive = set(w.t, string(e.InFile)).Minus(set(w.t, string(e.Baseline)))
 		}
 		g.Partition = g.Partition || e.Ours() && knob == plan.Partition
 		if why := e.Blocked(w.now); why != plan.Free {
