@@ -159,3 +159,30 @@ func TestReserveSeesOwnersExclusiveCPUs(t *testing.T) {
 		}
 	}
 }
+
+// TestReserveSeesPartitionsByExclusiveCPUs: another's partition without cpuset.cpus is bound to its exclusive CPUs.
+func TestReserveSeesPartitionsByExclusiveCPUs(t *testing.T) {
+	for _, x := range []struct {
+		kind string
+		of   cpu.Set // partitions
+		ours bool
+		want string
+	}{
+		{kind: "root", of: cpu.Set{3}, want: "3"},
+		{kind: "isolated", of: cpu.Set{3}, want: "3"},
+		{kind: "root", of: cpu.Set{3}, ours: true},
+		{kind: "root"},
+		{kind: "member", of: cpu.Set{3}},
+	} {
+		tree, err := cgroup.Detect(partitioned{sim.New(sim.Config{CPUs: 4, Version: 2, CPUSets: true}), x.kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, in := newCPUs(), reserve.Input{Partitioned: x.of, Groups: []reserve.Group{{ID: workload.ID{Path: "/a"},
+			Partition: x.ours}}}
+		c.Tree = tree
+		if c.seeExclusive(&in); in.Groups[0].Baseline.String() != x.want {
+			t.Errorf("%+v: bound to %q", x, in.Groups[0].Baseline)
+		}
+	}
+}

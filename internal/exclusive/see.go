@@ -87,7 +87,7 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 }
 
 // seeExclusive reads what owners have in cpuset.cpus.exclusive of the containers that may become partitions, and of the
-// groups above them.
+// groups above them. A partition may have its CPUs there alone: it is bound to them.
 func (c *CPUs) seeExclusive(in *reserve.Input) {
 	passes := map[string]bool{}
 	for _, x := range in.Containers {
@@ -96,10 +96,21 @@ func (c *CPUs) seeExclusive(in *reserve.Input) {
 			passes[p] = in.Partitions
 		}
 	}
-	for i, g := range in.Groups {
+	others := in.Partitioned
+	for _, g := range in.Groups {
+		others = others.Minus(g.Exclusive)
+	}
+	for i := range in.Groups {
+		g := &in.Groups[i]
+		c.Agent.Yield()
 		if passes[g.Path] {
-			c.Agent.Yield()
-			in.Groups[i].ExclusiveBaseline = c.ownersExclusive(g.ID)
+			g.ExclusiveBaseline = c.ownersExclusive(g.ID)
+		}
+		if len(others) == 0 || len(g.Baseline) > 0 || g.Partition {
+			continue
+		}
+		if kind, _, err := c.Tree.Partition(g.Path); err == nil && kind != string(plan.Member) {
+			g.Baseline, _ = c.Tree.ExclusiveCPUs(g.Path)
 		}
 	}
 }

@@ -135,6 +135,23 @@ func TestFenceApartInABranch(t *testing.T) {
 	}
 }
 
+// TestFenceWithoutAList: another's partition without cpuset.cpus, which counts as bound, gets no list and gives no CPU.
+func TestFenceWithoutAList(t *testing.T) {
+	w := fenced(t)
+	in := Input{Rules: w.rules, Inherits: true, Topology: w.topo, Isolated: cpu.Set{6, 7}, Partitioned: cpu.Set{6, 7},
+		Groups:     []Group{{ID: workload.ID{Path: "/a"}}, {ID: workload.ID{Path: "/rt"}, Baseline: cpu.Set{6, 7}}},
+		Containers: []Container{{ID: workload.ID{Path: "/a"}, Request: 5, Limit: 5}}}
+	out := new(State).Decide(in)
+	if len(out.Shares) != 1 || out.Shares[0].Own.String() != "0-4" || len(out.Pinned) != 1 {
+		t.Errorf("%+v", out)
+	}
+	for _, x := range out.Intents {
+		if x.Path == "/rt" {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
 // TestFenceRefused: where the kernel does not make a partition, or it breaks, the cpusets do.
 func TestFenceRefused(t *testing.T) {
 	w := fenced(t)
