@@ -22,6 +22,7 @@ type turn struct {
 	stays  float64 // requests of containers that the node's rule covers, and that cannot have exclusive CPUs
 	spare  cpu.Set // kept for the other groups in branches that are bound as a whole
 	others cpu.Set // in partitions of other programs
+	kept   cpu.Set // of containers that lost them, and still lack their quota
 }
 
 // node is one group during a turn.
@@ -176,7 +177,7 @@ func (t *turn) unable(in Input, c Container) string {
 
 // machine is the machine to allocate from.
 func (t *turn) machine(in Input) Machine {
-	kept := in.Rules.CPUs.Union(t.spare)
+	kept := in.Rules.CPUs.Union(t.spare).Union(t.kept)
 	for _, n := range t.nodes {
 		if n.pinned {
 			kept = kept.Union(n.effective)
@@ -190,6 +191,29 @@ func (t *turn) machine(in Input) Machine {
 		MinShared: max(1, in.Rules.MinShared), Requested: in.Requested + t.stays,
 	}
 }
+
+// keepBack keeps the CPUs of containers that lose them in this turn, and still lack their quota. It says whether it has
+// found any: then they must not be allocated to other containers.
+func (t *turn) keepBack(in Input, got Allocation) (found bool) {
+	for _, c := range in.Containers {
+		n, own := t.at[c.Path], got.Sets[c.Path]
+		if len(t.s.sets[c.ID]) == 0 || n == nil || !n.NoQuota || len(own) > 0 && c.unlimited(got) {
+			continue
+		}
+		lost := n.CPUs.Minus(own).Minus(t.kept)
+		t.kept, found = t.kept.Union(lost), found || len(lost) > 0
+	}
+	return found
+}
+
+// usesPool says whether a container may use more than its exclusive CPUs.
+func (c Container) usesPool() bool {
+	const rounding = 1e-3
+	return !c.Strict && c.Limit > c.Request+rounding
+}
+
+// unlimited says whether a container with exclusive CPUs needs no quota.
+func (c Container) unlimited(got Allocation) bool { return !c.usesPool() && !got.Packed[c.Path] }
 
 // exclusive is the set of CPUs that containers have. Those of their partitions are isolated because of us.
 func (t *turn) exclusive() (sum cpu.Set) {
@@ -205,13 +229,11 @@ func (t *turn) exclusive() (sum cpu.Set) {
 // share is the share of a container. Where it may use more than its exclusive CPUs, it gets them once its quota is
 // restored.
 func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
-	const rounding = 1e-3
 	n := t.at[c.Path]
-	sh := Share{ID: c.ID, Own: own, CPUs: own, Request: c.Request, Packed: got.Packed[c.Path]}
-	if !c.Strict && c.Limit > c.Request+rounding {
+	sh := Share{ID: c.ID, Own: own, CPUs: own, Request: c.Request, Packed: got.Packed[c.Path],
+		Unlimited: c.unlimited(got)}
+	if c.usesPool() {
 		sh.CPUs = own.Union(got.Shared.And(n.effective))
-	} else {
-		sh.Unlimited = !sh.Packed
 	}
 	if n.NoQuota && !sh.Unlimited && len(n.CPUs) > 0 {
 		sh.CPUs = n.CPUs

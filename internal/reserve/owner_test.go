@@ -79,26 +79,28 @@ func TestNarrowBranchAndOutside(t *testing.T) {
 }
 
 // TestKeepsCPUsUntilTheQuotaIsBack: a container whose quota we removed keeps its CPUs until that is back, whether it no
-// longer asks, is to have more than its own, or finds no room any more. Meanwhile nobody else gets them where it does
-// not ask.
+// longer asks, is to have more or fewer than its own, or finds no room any more. Meanwhile no other container gets them
+// to itself.
 func TestKeepsCPUsUntilTheQuotaIsBack(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"asks no more":  func(w *world) { w.asking = w.asking[1:] },
 		"limit is more": func(w *world) { w.asking[0].Limit = 3 },
-		"no room":       func(w *world) { w.rules.MinShared = 4 },
+		"no room":       func(w *world) { w.rules.MinShared = 5 },
+		"grows":         func(w *world) { w.asking[0].Request, w.asking[0].Limit, w.asking[1].Request = 5, 5, 3 },
 		"kubelet":       func(w *world) { w.owner = "the kubelet" },
 	} {
+		others := func(sh Share) bool { return sh.Path != "/p/a" && sh.Own.Contains(0) }
 		versions(t, func(t *testing.T, v2 bool) {
-			w := newWorld(t, v2, 4)
+			w := newWorld(t, v2, 5)
 			w.make("/p", "/p/a", "/p/c", "/b")
 			w.ask("/p/a", 1, 1, false)
 			w.turn()
 			w.noQuota = map[string]bool{"/p/a": true}
-			change(w)
 			w.ask("/b", 2, 2, false)
+			change(w)
 			for range 2 {
-				if out := w.turn(); !out.Waits || w.effective("/p/a").String() != "0" || w.owner == "" &&
-					len(out.Unconfined) > 0 {
+				if out := w.turn(); !out.Waits || slices.ContainsFunc(out.Shares, others) ||
+					w.effective("/p/a").String() != "0" || w.owner == "" && len(out.Unconfined) > 0 {
 					t.Errorf("%s: it may use %s: %+v", name, w.effective("/p/a"), out)
 				}
 			}
@@ -110,6 +112,26 @@ func TestKeepsCPUsUntilTheQuotaIsBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKeepsCPUsThatItGivesUp: likewise those that it gives up because it asks for less than a CPU.
+func TestKeepsCPUsThatItGivesUp(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/a", "/b", "/c")
+		w.ask("/a", 2, 2, false)
+		w.turn()
+		w.noQuota = map[string]bool{"/a": true}
+		w.asking[0].Request, w.asking[0].Limit = 0.5, 0.5
+		w.ask("/b", 2, 2, false)
+		out := w.turn()
+		if got := w.effective("/a").String(); got != "0-1" || len(out.Shares) != 2 ||
+			out.Shares[1].Own.String() != "2-3" || !out.Waits {
+			t.Errorf("/a may use %s: %+v", got, out)
+		}
+		w.noQuota = nil
+		w.exclusive(w.turn())
+	})
 }
 
 // TestShieldGrows: the group of the root's tasks that was made while a CPU was offline gets that CPU when it comes, is

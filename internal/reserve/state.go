@@ -110,6 +110,9 @@ func (s *State) Decide(in Input) Output {
 	t := s.survey(in, &out)
 	wants := t.wants(in, &out)
 	got := Allocate(t.machine(in), wants)
+	for t.keepBack(in, got) {
+		got = Allocate(t.machine(in), wants)
+	}
 	out.Refused = append(out.Refused, got.Refused...)
 	got.Shared = got.Shared.Minus(t.others)
 	out.Shared = got.Shared
