@@ -195,12 +195,17 @@ func TestScheduleExpelsForOne(t *testing.T) {
 func TestScheduleEnds(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)
+	changes, changed := 0, w.agent.scheduler.Changed
+	w.agent.scheduler.Changed = func(now time.Time) { changes++; changed(now) }
 	for range 600 {
 		w.run(time.Second)
 		l.last().ended = "runnable task stall"
 	}
 	if n := len(l.opened); n != schedext.ReloadMost {
 		t.Errorf("loaded %d times in 10 minutes, want %d", n, schedext.ReloadMost)
+	}
+	if changes != 2*schedext.ReloadMost { // each comes into force and ends
+		t.Errorf("groups are decided on anew %d times, want %d", changes, 2*schedext.ReloadMost)
 	}
 	w.wantProblem("runnable task stall")
 	w.wantFile("/batch/cpu.idle", "1")

@@ -202,6 +202,7 @@ func (k *Keeper) watch(now time.Time) {
 	if err != nil {
 		k.problem += "; " + err.Error()
 	}
+	k.Changed(now)
 }
 
 // failed delays the next load.
