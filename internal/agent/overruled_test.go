@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -11,6 +13,8 @@ func TestOverruled(t *testing.T) {
 	w := newWorld(t)
 	by := ""
 	w.agent.Overruled = func() string { return by }
+	var log strings.Builder
+	w.agent.otherScheduler.Log = slog.New(slog.NewTextHandler(&log, nil))
 	w.hog("/hog")
 	w.run(3 * time.Second)
 	w.wantRaised("/hog", 50*ms)
@@ -31,6 +35,11 @@ func TestOverruled(t *testing.T) {
 	w.run(3 * time.Second)
 	w.wantRaised("/hog", 50*ms)
 	w.wantProblem("")
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "scheduler=lavd") ||
+		!strings.Contains(lines[1], "level=INFO") {
+		t.Errorf("in the log: %q", lines)
+	}
 }
 
 // TestNotOverruledByOurOwn: it enforces the limits, while the kernel takes it in as well as later.

@@ -31,7 +31,11 @@ func (o *Other) Watch(now time.Time, running func() string, keeper *Keeper) (cha
 	if !keeper.Busy() {
 		name = running()
 	}
-	if changed = name != o.name; changed {
+	changed = name != o.name
+	switch {
+	case changed && name == "":
+		o.Log.Info("the sched_ext scheduler of another program is gone", "before", o.name)
+	case changed:
 		o.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", name, "before",
 			o.name)
 		o.why = fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", name)
