@@ -1,16 +1,20 @@
 package apply
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
+	"plimsoll/internal/workload"
 )
 
 // withCPUs adds cpuset.cpus, which package sim has not, to its groups. As on v1, no child has a CPU that its parent
@@ -123,6 +127,29 @@ func TestCPUsNoneAgainBesidePartitions(t *testing.T) {
 	n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
 	ofCPUs := func(e journal.Entry) bool { return e.Knob == plan.CPUs }
 	n.wantOutcomes(n.w.Restore(ofCPUs, false), "/pod cpus clamped 0-2,4-7")
+}
+
+// TestExclusiveCPUsAreSwapped: a group passes new CPUs down once its siblings have left them.
+func TestExclusiveCPUsAreSwapped(t *testing.T) {
+	w := newNode(t, v2).w
+	for to, want := range map[plan.Value][]string{
+		"1-2": {"/k exclusive 0-1 to 1", "/s cpus 2-4 to 3-4", "/k exclusive 1 to 1-2"},
+		"2":   {"/k exclusive 0-1 to ", "/s cpus 2-4 to 3-4", "/k exclusive  to 2"},
+		"0":   {"/k exclusive 0-1 to 0", "/s cpus 2-4 to 3-4"},
+		"0-2": {"/s cpus 2-4 to 3-4", "/k exclusive 0-1 to 0-2"},
+	} {
+		steps := w.steps(plan.Change{Cgroup: workload.ID{Path: "/k"}, Knob: plan.Exclusive, From: "0-1", To: to})
+		steps = append(steps, w.steps(plan.Change{Cgroup: workload.ID{Path: "/s"}, Knob: plan.CPUs, From: "2-4",
+			To: "3-4"})...)
+		plan.Order(steps)
+		var got []string
+		for _, c := range steps {
+			got = append(got, fmt.Sprintf("%s %s %s to %s", c.Cgroup.Path, c.Knob, c.From, c.To))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("to %s (-want +got):\n%s", to, diff)
+		}
+	}
 }
 
 // TestCPUsLost: a group whose parent has lost a CPU gets back what the parent has (v1), by a plan and by a restore.

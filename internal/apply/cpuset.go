@@ -70,8 +70,16 @@ func (w *Writer) attainable(knob plan.Knob, v plan.Value, group string) plan.Val
 }
 
 // steps returns the change, or two for CPUs on v1 where some are added and some removed: first to the union of old and
-// new, then to the new set, so that neither parents nor children prevent it.
+// new, then to the new set, so that neither parents nor children prevent it. Exclusive CPUs are removed first, and
+// added once other groups have left them (validate_change).
 func (w *Writer) steps(c plan.Change) []plan.Change {
+	if c.Knob == plan.Exclusive && !c.From.Within(c.To) && !c.To.Within(c.From) {
+		a, err1 := c.From.Set()
+		b, err2 := c.To.Set()
+		if err1 == nil && err2 == nil {
+			return through(c, a.And(b))
+		}
+	}
 	if c.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
 		return []plan.Change{c}
 	}
@@ -84,8 +92,13 @@ func (w *Writer) steps(c plan.Change) []plan.Change {
 	if err1 != nil || err2 != nil || a.Within(b) || c.To.Within(c.From) {
 		return []plan.Change{c}
 	}
+	return through(c, a.Union(b))
+}
+
+// through splits a change in two.
+func through(c plan.Change, middle cpu.Set) []plan.Change {
 	first, last := c, c
-	first.To, first.Restore = plan.Set(a.Union(b)), false
+	first.To, first.Restore = plan.Set(middle), false
 	last.From = first.To
 	return []plan.Change{first, last}
 }
