@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,16 +52,22 @@ func recordTrace(files []string, cpus float64) (t trace.Trace, notes []string, e
 		}
 	}
 	if len(rows) == 0 {
-		return t, nil, errors.New("no container used CPU time under a limit in this record")
+		return t, nil, errIdle
 	}
 	list, notes, err := replay.FromRecord(rows, covered, cpus, time.UnixMilli(e.first), time.UnixMilli(e.end), nil)
 	if err != nil {
 		return t, nil, hint.With(err, "name the files from before it, or those from after it")
 	}
 	list, others := ofOnePeriod(list)
+	list, young := sameTime(list)
+	if len(list) == 0 {
+		return t, nil, errIdle
+	}
 	t, err = traceOf(list, cpus)
-	return t, append(notes, others...), err
+	return t, slices.Concat(notes, others, young), err
 }
+
+var errIdle = errors.New("no container used CPU time under a limit in this record")
 
 // maxPlaces bounds the periods of all containers together, each of which takes 50 bytes or so: 46 hours of 10
 // containers, or 2 of 230, with periods of 100 ms. A container has all periods of the time, also those before it began.
@@ -112,6 +119,88 @@ func ofOnePeriod(list []*replay.Series) (same []*replay.Series, notes []string) 
 		}
 		notes = append(notes, fmt.Sprintf("%s has periods of %s, most others of %s; it is left out", s.Name, s.Period,
 			most))
+	}
+	return same, notes
+}
+
+// life is from the first place of a series that used CPU time to the last one. A record does not tell a container that
+// idles from one that does not exist: only between these is a place without CPU time known to be no demand.
+type life struct {
+	*replay.Series
+	first, end int
+}
+
+func livesOf(list []*replay.Series) (lives []life) {
+	for _, s := range list {
+		l := life{Series: s, first: -1}
+		for i := range s.Places {
+			if s.Places[i].Used > 0 {
+				if l.end = i + 1; l.first < 0 {
+					l.first = i
+				}
+			}
+		}
+		if l.end > 0 {
+			lives = append(lives, l)
+		}
+	}
+	return lives
+}
+
+// window is where the containers live that are taken: those that ran in the last tenth of the record, for the others
+// have ended. It begins with the one of them with which it has the most time of all containers together.
+func window(lives []life) (from, to int) {
+	for _, l := range lives {
+		to = max(to, l.end)
+	}
+	tenth := to - to/10
+	for _, l := range lives {
+		if l.end >= tenth {
+			to = min(to, l.end)
+		}
+	}
+	most := 0
+	for _, l := range lives {
+		sum := 0
+		for _, other := range lives {
+			if other.first <= l.first && other.end >= to {
+				sum += to - l.first
+			}
+		}
+		if sum > most || sum == most && l.first > from {
+			from, most = l.first, sum
+		}
+	}
+	return from, to
+}
+
+// sameTime cuts the series to the time in which all lived, and leaves out those that did not live in it. notes say
+// which, and how long that time is.
+func sameTime(list []*replay.Series) (same []*replay.Series, notes []string) {
+	lives := livesOf(list)
+	from, to := window(lives)
+	for _, l := range lives {
+		at := func(place int) string {
+			begin := l.Begin.Add(time.Duration(place) * l.Period)
+			return begin.Round(time.Second).Format("2006-01-02 15:04:05 MST")
+		}
+		switch {
+		case l.end < to:
+			notes = append(notes, fmt.Sprintf("%s is left out: its control group %s has not run since %s", l.Name,
+				l.Cgroup, at(l.end)))
+			continue
+		case l.first > from:
+			notes = append(notes, fmt.Sprintf("%s is left out: its control group %s first ran at %s; the files from "+
+				"then on have it", l.Name, l.Cgroup, at(l.first)))
+			continue
+		}
+		taken := time.Duration(to-from) * l.Period
+		if cut := time.Duration(len(l.Places))*l.Period - taken; cut > time.Minute && len(same) == 0 {
+			notes = append(notes, fmt.Sprintf("%s from %s on are taken: before and after it not all containers ran",
+				taken.Round(time.Second), at(from)))
+		}
+		l.Begin, l.Places = l.Begin.Add(time.Duration(from)*l.Period), l.Places[from:to]
+		same = append(same, l.Series)
 	}
 	return same, notes
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"errors"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,8 +30,9 @@ func recordOf(t *testing.T, change func(n int, m *flight.Minute)) []string {
 			for range 600 {
 				m.Used = append(m.Used, used)
 			}
-			change(n, &m)
-			b.Rows = append(b.Rows, m)
+			if change(n, &m); m.Periods > 0 {
+				b.Rows = append(b.Rows, m)
+			}
 		}
 		if n == 6 {
 			continue
@@ -61,6 +63,75 @@ func TestRecordTrace(t *testing.T) {
 		if n := r.demand.Len(); n < 5395 || n > 5400 || r.limit != 0.125 {
 			t.Errorf("%s: %d periods of nine minutes, limit %v", r.name, n, r.limit)
 		}
+	}
+}
+
+// TestRecordOfLives: the time before a container began, and after it ended, is no demand. Those that did not run to the
+// end are left out, as are those for which most of the record would have to be.
+func TestRecordOfLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(n int, m *flight.Minute) // of api
+		kept   string
+		length int // in periods
+		notes  []string
+	}{
+		"began early": {func(n int, m *flight.Minute) {
+			if n < 3 {
+				m.Periods = 0
+			}
+		}, "api web", 3600, []string{"7m0s from 2026-11-25 03:15:00 UTC on are taken"}},
+		"began late": {func(n int, m *flight.Minute) {
+			if n < 8 {
+				m.Periods = 0
+			}
+		}, "web", 5400, []string{"api is left out: its control group /kube/api first ran at 2026-11-25 03:20:00 UTC"}},
+		"ended": {func(n int, m *flight.Minute) {
+			if n > 4 {
+				m.Periods = 0
+			}
+		}, "web", 5400, []string{"api is left out: its control group /kube/api has not run since 2026-11-25 03:17:00"}},
+		"restarted": {func(n int, m *flight.Minute) {
+			if n > 1 {
+				m.Cgroup = "/kube/again"
+			}
+		}, "api web", 4200, []string{"api was restarted", "api is left out: its control group /kube/api has not",
+			"8m0s from 2026-11-25 03:14:00 UTC on are taken"}},
+	} {
+		d, err := Load(recordOf(t, func(n int, m *flight.Minute) {
+			if m.Container == "api" {
+				c.change(n, m)
+			}
+		}), 4, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for _, r := range d.list {
+			kept = append(kept, r.name)
+			// 10 ms a period of api, and 20 of web
+			if want, n := map[string]float64{"api": 0.025, "web": 0.05}[r.name], r.demand.Len(); n < c.length-5 ||
+				n > c.length+5 || math.Abs(r.demand.Mean()/want-1) > 0.01 {
+				t.Errorf("%s: %s: %d periods of %v on average, want %d of %v", name, r.name, n, r.demand.Mean(),
+					c.length, want)
+			}
+		}
+		notes := strings.Join(d.notes, "\n")
+		for _, want := range c.notes {
+			if !strings.Contains(notes, "the record: "+want) {
+				t.Errorf("%s: %q, want %s", name, notes, want)
+			}
+		}
+		if got := strings.Join(kept, " "); got != c.kept || len(d.notes) != len(c.notes) {
+			t.Errorf("%s: %s, %q; want %s", name, got, notes, c.kept)
+		}
+	}
+}
+
+// TestIdleRecord: a record in which nothing ran is refused.
+func TestIdleRecord(t *testing.T) {
+	files := recordOf(t, func(_ int, m *flight.Minute) { m.Used, m.UsedUs = []float32{0}, 0 })
+	if _, err := Load(files, 4, 0); !errors.Is(err, errIdle) {
+		t.Error(err)
 	}
 }
 

@@ -293,7 +293,7 @@ func restarted(list []*Series) (notes []string) {
 	for i := 1; i < len(list); i++ {
 		if a, b := list[i-1], list[i]; a.Name == b.Name {
 			notes = append(notes, fmt.Sprintf("%s was restarted: it had the control groups %s and %s, each of which "+
-				"is replayed by itself", a.Name, a.Cgroup, b.Cgroup))
+				"is taken by itself", a.Name, a.Cgroup, b.Cgroup))
 		}
 	}
 	return notes
