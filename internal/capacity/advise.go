@@ -112,7 +112,7 @@ func (Question) kind(a *report.Advice, c loadline.Container) (report.AdvisedKind
 	k := report.AdvisedKind{Limit: c.Quota, Mean: r.Mean()}
 	var err1, err2 error
 	k.LimitAlone, err1 = loadline.LimitFor(r, a.Tolerated, 0)
-	k.LimitBurst, err2 = loadline.LimitFor(r, a.Tolerated, a.MostBurst)
+	k.LimitBurst, err2 = loadline.LimitFor(r, a.Tolerated, a.Granted)
 	if err := errors.Join(err1, err2); err != nil {
 		return k, err
 	}

@@ -104,3 +104,24 @@ func TestBusyLeavesOutTheIdle(t *testing.T) {
 		t.Errorf("%v, %q, %v", list, d.notes, err)
 	}
 }
+
+// TestLimitWithGrantedBurst: where no burst is granted, the limit that does with the granted one is that without any.
+func TestLimitWithGrantedBurst(t *testing.T) {
+	a, b := exponential("a", 0.2, 1000), exponential("b", 0.1, 1001)
+	a.Limit, b.Limit = 3, 3 // of 4 CPUs
+	for _, files := range [][]string{{save(t, "a.npy", a)}, {save(t, "a.npy", a), save(t, "b.npy", b)}} {
+		d, err := Load(files, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Question{Containers: 2, Target: 0.999, Throttled: 0.01, MostBurst: 1, Periods: 100_000}.Advise(d)
+		if err != nil || got.Granted != 0 || !got.Stable {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		for _, k := range got.Kinds {
+			if want := float64(k.Count) * (k.Limit - k.LimitAlone); k.LimitBurst != k.LimitAlone || k.Saving != want {
+				t.Errorf("%d recordings: %+v", len(files), k)
+			}
+		}
+	}
+}

@@ -36,7 +36,7 @@ type Advice struct {
 
 	MostPods   int     // like it, with the granted burst, that keep the target
 	Limit      float64 // that needs no burst
-	LimitBurst float64 // that suffices with the most burst that the kernel grants
+	LimitBurst float64 // that suffices with a burst of Granted
 	Saving     float64 // Pods * (Quota - LimitBurst): below 0, the limit must rise by so much
 
 	// Sure is the fraction of resampled recordings for which the granted burst keeps the target.
@@ -92,13 +92,10 @@ func Advise(q Question) (Advice, error) {
 		return Advice{}, err
 	}
 	a := Advice{Committed: q.Quota * float64(q.Pods) / q.Capacity}
-	if err := q.limits(&a); err != nil {
-		return Advice{}, err
-	}
 	h, err := NewHistory(q.Demand, q.Quota)
 	if errors.Is(err, ErrUnstable) {
 		a.Saturated = true
-		return a, nil
+		return a, q.limits(&a)
 	}
 	if err != nil {
 		return Advice{}, err
@@ -110,6 +107,9 @@ func Advise(q Question) (Advice, error) {
 	}
 	a.Granted = min(a.Largest, q.MostBurst)
 	a.Enough = a.Needed <= a.Granted
+	if err := q.limits(&a); err != nil {
+		return Advice{}, err
+	}
 	r, err := Simulate(q.node(a.Granted), o)
 	if err != nil {
 		return Advice{}, err
@@ -120,12 +120,12 @@ func Advise(q Question) (Advice, error) {
 	return a, q.conditions(&a, o)
 }
 
-// limits are the figures about limits.
+// limits are the figures about limits, with the burst that is granted.
 func (q Question) limits(a *Advice) (err error) {
 	if a.Limit, err = LimitFor(q.Demand, q.Throttled, 0); err != nil {
 		return err
 	}
-	if a.LimitBurst, err = LimitFor(q.Demand, q.Throttled, q.MostBurst); err != nil {
+	if a.LimitBurst, err = LimitFor(q.Demand, q.Throttled, a.Granted); err != nil {
 		return err
 	}
 	a.Saving = float64(q.Pods) * (q.Quota - a.LimitBurst)

@@ -108,12 +108,15 @@ func TestAdvise(t *testing.T) {
 	if a.Enough || a.Granted >= a.Needed || a.Saving >= 0 || a.Sure > 0.99 && a.Largest < 1 {
 		t.Errorf("five of them are too few to burst: %+v", a)
 	}
+	if a.LimitBurst != must[float64](t)(LimitFor(r, 0.01, a.Granted)) {
+		t.Errorf("the limit is for another burst than the one that is granted: %+v", a)
+	}
 	// The same demand in other units.
 	milli := must[*Recording](t)(r.Scale(1000))
 	b := must[Advice](t)(Advise(Question{Demand: milli, Quota: 1000, Pods: 5, Capacity: 5000, Periods: 100000}))
 	near(t, "burst in other units", b.Largest, a.Largest, 1e-9)
 	a = must[Advice](t)(Advise(Question{Demand: r, Quota: 0.4, Pods: 5, Capacity: 5}))
-	if !a.Saturated || a.Enough || a.Limit <= 0.5 || a.Saving >= 0 {
+	if !a.Saturated || a.Enough || a.Limit <= 0.5 || a.Saving >= 0 || a.LimitBurst != a.Limit {
 		t.Errorf("the mean demand is above the limit: %+v", a)
 	}
 }

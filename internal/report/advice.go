@@ -175,8 +175,10 @@ func (k AdvisedKind) lines(a Advice) []string {
 
 // raise says what limit it needs.
 func (k AdvisedKind) raise(a Advice) string {
-	text := fmt.Sprintf("At most %s throttled: a limit of %s CPUs with a burst of %s, or of %s CPUs without",
-		percentOf(a.Tolerated), cpus(k.LimitBurst), quotas(a.MostBurst), cpus(k.LimitAlone))
+	text := fmt.Sprintf("At most %s throttled: a limit of %s CPUs", percentOf(a.Tolerated), cpus(k.LimitBurst))
+	if a.Granted > 0 {
+		text += fmt.Sprintf(" with a burst of %s, or of %s CPUs without", quotas(a.Granted), cpus(k.LimitAlone))
+	}
 	if k.Saving < 0 {
 		return text + fmt.Sprintf(". The limit must rise: %s CPUs more for %d.", cpus(-k.Saving), k.Count)
 	}
@@ -188,8 +190,12 @@ func (k AdvisedKind) lower(a Advice) string {
 	if k.Saving <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("With a burst of %s a limit of %s CPUs would do (without: %s): a saving of %s CPUs for %d.",
-		quotas(a.MostBurst), cpus(k.LimitBurst), cpus(k.LimitAlone), cpus(k.Saving), k.Count)
+	text := fmt.Sprintf("A limit of %s CPUs would do", cpus(k.LimitBurst))
+	if a.Granted > 0 {
+		text = fmt.Sprintf("With a burst of %s a limit of %s CPUs would do (without: %s)", quotas(a.Granted),
+			cpus(k.LimitBurst), cpus(k.LimitAlone))
+	}
+	return text + fmt.Sprintf(": a saving of %s CPUs for %d.", cpus(k.Saving), k.Count)
 }
 
 // quotas spells a burst.

@@ -39,16 +39,18 @@ func TestAdviceGolden(t *testing.T) {
 			a.Largest, a.TurningRho, a.Miss, a.MissCI = Quotas(math.Inf(1)), 1, 0, [2]float64{0, 3e-6}
 		},
 		"little": func(a *Advice, k *AdvisedKind) {
-			a.Largest, a.Granted, a.TurningRho, k.Enough, k.Saving, k.LimitBurst = 0.25, 0.25, 0, false, 0.1, 0.39
+			a.Largest, a.Granted, a.TurningRho, k.Enough, k.Saving, k.LimitBurst = 0.25, 0.25, 0, false, -0.3, 0.43
 		},
 		"no-burst": func(a *Advice, k *AdvisedKind) {
-			a.Largest, a.Granted, a.TurningRho, a.Miss, k.Enough = 0, 0, 0, 0, false
+			a.Largest, a.Granted, a.TurningRho, a.Miss, k.Enough, k.LimitBurst, k.Saving = 0, 0, 0, 0, false, 0.55, -1.5
 		},
 		"over": func(a *Advice, k *AdvisedKind) {
 			a.Largest, a.Granted, a.TurningRho, a.Miss, a.Committed, k.Enough = 0, 0, 0, 0.03, 1.6, false
+			k.LimitBurst, k.Saving = 0.55, -1.5
 		},
 		"saturated": func(a *Advice, k *AdvisedKind) {
-			a.Stable, a.MostPods, a.Sure, k.Saturated, k.Saving = false, nil, nil, true, -3
+			a.Stable, a.MostPods, a.Sure, a.Granted, k.Saturated = false, nil, nil, 0, true
+			k.LimitBurst, k.Saving = 0.55, -1.5
 		},
 		"several": func(a *Advice, _ *AdvisedKind) {
 			a.MostPods, a.Sure = nil, nil
