@@ -188,6 +188,15 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestHistoryKeepsNoPeriods: the lists of a row are let go as it is read, but for the quotas, which a figure needs.
+func TestHistoryKeepsNoPeriods(t *testing.T) {
+	m := flight.Minute{UsedUs: 1, Used: []float32{1}, ThrottledMs: []int32{1}, RefillAt: []int32{0},
+		QuotaAt: []int32{0}, QuotaUs: []int64{1}}
+	if want := (flight.Minute{UsedUs: 1, QuotaUs: []int64{1}}); !withoutPeriods(&m) || !cmp.Equal(m, want) {
+		t.Errorf("%+v", m)
+	}
+}
+
 // TestHistoryOfAStop: where an agent stopped in the middle of a minute, the rest of it is a gap and not idle.
 func TestHistoryOfAStop(t *testing.T) {
 	t0 := time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)

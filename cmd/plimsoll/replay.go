@@ -44,6 +44,9 @@ const (
 // longestReplay bounds what is simulated.
 const longestReplay = 6 * time.Hour
 
+// mostPieces bounds the memory of a replay: 330 bytes for each of replay.Pieces.
+const mostPieces = 1 << 23
+
 func replayCommand(g *globals) *cobra.Command {
 	usual := strategy.Default()
 	f := &replayFlags{burst: ratio(usual.CPUBurstPercent) / 100, quotaBurst: ratio(usual.CFSQuotaBurstPercent) / 100}
@@ -171,6 +174,9 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup
 	if err != nil {
 		return fail(err)
 	}
+	if err := fits(r.Rows, from, o.To.Add(leadOut)); err != nil {
+		return fail(err)
+	}
 	chosen, others, warnings, err := choosePeriods(r, from, o, who)
 	if err != nil {
 		return fail(err)
@@ -187,6 +193,19 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup
 	rep := replayReport(result, r, o, dir, warnings)
 	rep.Gaps = gaps(r.Covered, o.From, o.To, now)
 	return rep, result, nil
+}
+
+// fits fails where a replay would take more memory than is taken, before it takes any.
+func fits(rows []flight.Minute, from, to time.Time) error {
+	length := to.Sub(from)
+	n := replay.Pieces(rows, length)
+	if n <= mostPieces {
+		return nil
+	}
+	most := time.Duration(float64(length)*mostPieces/float64(n)) - leadIn - leadOut
+	return withHint(fmt.Errorf("the periods of all containers, and the pieces of their work, are more than the %d "+
+		"million that are taken", mostPieces/1_000_000),
+		fmt.Sprintf("a shorter --for: %s at most", max(time.Second, most.Truncate(time.Second))))
 }
 
 // recordedRange reads what the record has of a time, and of a while after it.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -266,6 +267,25 @@ func TestReplayOfBadInput(t *testing.T) {
 	} {
 		if text, err := replayed(t, c.dir, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s\n%s", c.args, err, c.want, text)
+		}
+	}
+}
+
+// TestReplayThatIsTooLarge: a time of more periods and work than are taken is refused, with the time that is not.
+func TestReplayThatIsTooLarge(t *testing.T) {
+	from := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	var rows []flight.Minute
+	for n := range 60 {
+		rows = append(rows, flight.Minute{Cgroup: fmt.Sprint("/kube/", n%2), Start: from.UnixMilli(), PeriodUs: 1000,
+			UsedUs: 600_000_000})
+	}
+	// In an hour 3.6 million periods of each of two, and 3.6 million pieces of 5 ms of each.
+	for length, hint := range map[time.Duration]string{time.Hour: "a shorter --for: 33m57s at most",
+		30 * time.Minute: ""} {
+		err := fits(rows[:int(length.Minutes())], from, from.Add(length))
+		var said interface{ Hint() string }
+		if hint == "" && err != nil || hint != "" && (!errors.As(err, &said) || said.Hint() != hint) {
+			t.Errorf("%s: %v, %v", length, err, said)
 		}
 	}
 }

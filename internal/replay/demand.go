@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/flight"
 	"plimsoll/internal/sim"
 )
 
@@ -110,6 +111,19 @@ func (s *Series) goesOn(e episode) (list []stint) {
 		}
 	}
 	return list
+}
+
+// Pieces is what a replay of rows holds in memory: the periods of a time of each container, and the pieces of its work.
+func Pieces(rows []flight.Minute, length time.Duration) (n int64) {
+	counted := map[string]bool{}
+	for i := range rows {
+		m := &rows[i]
+		if n += m.UsedUs / grain.Microseconds(); !counted[m.Cgroup] {
+			counted[m.Cgroup] = true
+			n += length.Microseconds() / int64(m.PeriodUs)
+		}
+	}
+	return n
 }
 
 // load cuts work into the jobs of a simulated load. A thread's work is its own: where it waits,

@@ -141,7 +141,8 @@ type Range struct {
 	Skipped []error // files that cannot be read
 }
 
-// Select reads the rows of the minutes that touch a time, for which keep is true.
+// Select reads the rows of the minutes that touch a time, for which keep is true. Keep may drop what is not needed of a
+// row.
 func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (Range, error) {
 	list, _, err := List(dir)
 	if err != nil {
