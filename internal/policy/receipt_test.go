@@ -21,6 +21,27 @@ func TestNoSpellUnderARaise(t *testing.T) {
 	}
 }
 
+// TestEachExperimentHasItsOwnCoins: experiments of one group that begin one after another do not all begin with the
+// same arm: a tenant begins another one by an annotation.
+func TestEachExperimentHasItsOwnCoins(t *testing.T) {
+	r, arms := newAnswered(strategy.Auto), map[bool]int{}
+	for n := range 40 {
+		now := t0.Add(time.Duration(n+1) * time.Second)
+		r.group.Strategy.Receipts = 0.5
+		r.group.Strategy.CFSQuotaBurstPercent = int64(200 + n%2)
+		r.state.Decide(r.input(now))
+		e := r.state.Receipt(r.group.ID)
+		if !e.Since.Equal(now) {
+			t.Fatalf("it began at %v, and it is %v", e.Since, now)
+		}
+		e.Begin(now, receipt.Meter{})
+		arms[e.Withheld()]++
+	}
+	if arms[true] < 8 || arms[false] < 8 {
+		t.Errorf("first spells by whether they are withheld: %v", arms)
+	}
+}
+
 // TestExperimentBeginsAnew: when what is handed out changes, and not when the node's threshold does.
 func TestExperimentBeginsAnew(t *testing.T) {
 	r := newAnswered(strategy.Auto)

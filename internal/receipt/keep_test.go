@@ -99,7 +99,8 @@ func TestSpellAtRestart(t *testing.T) {
 		if next.Begin(l.now.Add(rest-ms), Meter{}); next.Watched() {
 			t.Error("a spell begins in the midst of the old one")
 		}
-		if next.Begin(l.now.Add(rest), Meter{}); !next.Watched() || next.Withheld() != Withhold(l.seed, "/a", 1, 0.5) {
+		want := Withhold(l.seed, "/a", l.Since, 1, 0.5)
+		if next.Begin(l.now.Add(rest), Meter{}); !next.Watched() || next.Withheld() != want {
 			t.Error("no spell after it, or one of another coin")
 		}
 	}

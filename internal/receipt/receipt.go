@@ -12,8 +12,8 @@
 //     treated alike, so spells without one need not be counted (Deng and Hu, Diluted Treatment Effect Estimation for
 //     Trigger Analysis, 2015). A backlog that a withheld refill leaves is over when the container is idle, and is
 //     counted.
-//   - Whether a spell is withheld is a hash of seed, container and number of the spell (Withhold). Its probability is
-//     known, and the same seed gives the same spells.
+//   - Whether a spell is withheld is a hash of seed, container, begin of the experiment and number of the spell
+//     (Withhold). Its probability is known, and the coins of two experiments differ.
 //   - The metric is set in advance: wall time throttled in a spell, of its first 2 s (Longest). So it is bounded. A
 //     second one guards the neighbours: how much CPU time all others used in the 100 ms after the spell began. A third
 //     one is only shown: throttled time of the requests that were answered in the spell, where these are measured.
@@ -75,10 +75,12 @@ const (
 	soonest = 80 * time.Millisecond
 )
 
-// Withhold says whether a spell is withheld: true with this probability, over all numbers.
-func Withhold(seed uint64, container string, number uint64, part float64) bool {
-	key := make([]byte, 0, 16+len(container))
+// Withhold says whether a spell of the experiment that was begun then is withheld: true with this probability, over all
+// numbers. Each experiment counts from 0: without its begin a tenant who has another one begin would know the coins.
+func Withhold(seed uint64, container string, begun time.Time, number uint64, part float64) bool {
+	key := make([]byte, 0, 24+len(container))
 	key = binary.LittleEndian.AppendUint64(key, seed)
+	key = binary.LittleEndian.AppendUint64(key, uint64(begun.UnixNano()))
 	key = binary.LittleEndian.AppendUint64(key, number)
 	sum := sha256.Sum256(append(key, container...))
 	return float64(binary.LittleEndian.Uint64(sum[:])>>11)/(1<<53) < part
@@ -166,7 +168,7 @@ func (e *Experiment) Begin(now time.Time, m Meter) {
 	if e.on != nil || now.Before(e.resting) || e.harm != "" {
 		return
 	}
-	e.on = &spell{withheld: Withhold(e.seed, e.container, e.number, e.part), begun: now, before: m}
+	e.on = &spell{withheld: Withhold(e.seed, e.container, e.Since, e.number, e.part), begun: now, before: m}
 	e.number, e.quiet = e.number+1, 0
 }
 

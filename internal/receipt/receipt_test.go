@@ -8,13 +8,14 @@ import (
 
 const ms = time.Millisecond
 
-// TestWithhold: the part is met, the same seed gives the same spells, and each of seed, container and number matters.
+// TestWithhold: the part is met, the same seed gives the same spells, and each of seed, container, begin and number
+// matters.
 func TestWithhold(t *testing.T) {
 	for _, part := range []float64{0.001, 0.01, 0.1, 0.5} {
 		const n = 200_000
 		held := 0
 		for i := range uint64(n) {
-			if Withhold(1, "/a 64", i, part) {
+			if Withhold(1, "/a 64", time.Time{}, i, part) {
 				held++
 			}
 		}
@@ -22,20 +23,20 @@ func TestWithhold(t *testing.T) {
 			t.Errorf("%v of %d: %d", part, n, held)
 		}
 	}
-	draw := func(seed uint64, container string) (bits [64]bool) {
+	draw := func(seed uint64, container string, begun int64) (bits [64]bool) {
 		for i := range bits {
-			bits[i] = Withhold(seed, container, uint64(i), 0.5)
+			bits[i] = Withhold(seed, container, time.Unix(0, begun), uint64(i), 0.5)
 		}
 		return bits
 	}
-	one := draw(1, "/a 64")
-	if one != draw(1, "/a 64") {
+	one := draw(1, "/a 64", 1)
+	if one != draw(1, "/a 64", 1) {
 		t.Error("the same seed gives other spells")
 	}
-	if one == draw(2, "/a 64") || one == draw(1, "/a 128") {
-		t.Error("another seed or container gives the same spells")
+	if one == draw(2, "/a 64", 1) || one == draw(1, "/a 128", 1) || one == draw(1, "/a 64", 2) {
+		t.Error("another seed, container or begin gives the same spells")
 	}
-	if Withhold(1, "/a", 1, 0) {
+	if Withhold(1, "/a", time.Time{}, 1, 0) {
 		t.Error("withheld at 0")
 	}
 }
@@ -51,7 +52,7 @@ func start(t *testing.T, withheld bool) *line {
 	t.Helper()
 	t0 := time.Unix(1_700_000_000, 0)
 	for seed := range uint64(100) {
-		if Withhold(seed, "/a", 0, 0.5) == withheld {
+		if Withhold(seed, "/a", t0, 0, 0.5) == withheld {
 			l := &line{New(0.5, seed, "/a", t0), t0}
 			l.Begin(t0, Meter{At: t0, Known: true})
 			return l
@@ -153,7 +154,7 @@ func cutSpell(t *testing.T, withheld bool) *line {
 func TestMismatch(t *testing.T) {
 	var f, lossy Figures
 	for i := range uint64(20_000) {
-		o := Outcome{Withheld: Withhold(1, "/a", i, 0.1), Part: 0.1, Lost: 50 * ms}
+		o := Outcome{Withheld: Withhold(1, "/a", time.Time{}, i, 0.1), Part: 0.1, Lost: 50 * ms}
 		f.Add(o)
 		if !o.Withheld || i%5 != 0 { // a fifth of the withheld ones is lost
 			lossy.Add(o)

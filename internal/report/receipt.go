@@ -42,7 +42,7 @@ type Caused struct {
 
 // Receipts is the receipt of a node: of all containers, those that are gone included.
 type Receipts struct {
-	// with the names of the containers it says which spells are withheld since the agent began
+	// with the names and `since` of the containers it says which spells are withheld since the agent began
 	Seed uint64 `json:"seed,string"`
 	// how many containers are not refilled any more, in place of the boolean of one
 	Withdrawn int `json:"withdrawn"`

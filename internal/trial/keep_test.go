@@ -45,7 +45,7 @@ func TestSpellsGoOn(t *testing.T) {
 		withheld := int64(0)
 		coin := fmt.Sprintf("%s %d", g.Path, w.id(g.Path).Inode)
 		for n := range uint64(before.Treated + before.Withheld + before.Aborted) {
-			if receipt.Withhold(3, coin, n, 0.3) {
+			if receipt.Withhold(3, coin, before.Since, n, 0.3) {
 				withheld++
 			}
 		}

@@ -100,7 +100,7 @@ func TestWithheldSpells(t *testing.T) {
 			if i == 0 {
 				continue // it began in the middle of the job, when the agent knew the node
 			}
-			withheld := receipt.Withhold(3, name, uint64(n), 0.3)
+			withheld := receipt.Withhold(3, name, r.Since, uint64(n), 0.3)
 			if withheld && (writes[i] != 0 || lost[i] < 90) || !withheld && (writes[i] == 0 || lost[i] > 20) {
 				t.Errorf("%s: spell %d, withheld: %v: %d writes, throttled for %d ms", policy, n, withheld, writes[i],
 					lost[i])
