@@ -10,7 +10,8 @@ import (
 // resampled recordings, J*/J, times P.
 
 // Spread is the interval of J that comes of the shortness of a node's recordings, as factors of J: a circular block
-// bootstrap. A node without recordings has none.
+// bootstrap. A node without recordings has none. Where no bursts coincide in the recordings there is nothing to
+// multiply, and high is +Inf.
 func Spread(n Node, replay Replay, resamples int, seed uint64) (low, high float64, err error) {
 	if err := n.Check(); err != nil {
 		return 0, 0, err
@@ -32,8 +33,11 @@ func Spread(n Node, replay Replay, resamples int, seed uint64) (low, high float6
 		return n.above(sum, points), err
 	}
 	base, err := risk(n, drawn)
-	if err != nil || base <= 0 {
+	if err != nil {
 		return 1, 1, err
+	}
+	if base < rounding {
+		return 1, math.Inf(1), nil
 	}
 	blocks := drawn.blocks()
 	factors, failed := make([]float64, resamples), make([]error, resamples)
@@ -48,6 +52,21 @@ func Spread(n Node, replay Replay, resamples int, seed uint64) (low, high float6
 	}
 	slices.Sort(factors)
 	return min(1, quantile(factors, 0.025)), max(1, quantile(factors, 0.975)), nil
+}
+
+// rounding is what convolutions may leave of a J of 0.
+const rounding = 1e-12
+
+// unseen is the probability that is not excluded (95 %) of what does not occur in a node's recordings: that of the
+// shortest one. Periods that depend on each other count as one.
+func (n Node) unseen() float64 {
+	most := 0.0
+	for _, c := range n.Containers {
+		if r, ok := c.Demand.(*Recording); ok {
+			most = max(most, rareEvent*float64(r.memory())/float64(r.Len()))
+		}
+	}
+	return min(1, most)
 }
 
 // split is the node's containers with laws, and those with recordings.
@@ -133,8 +152,13 @@ func (p *plan) bootstrap(r *Result) {
 	if err != nil || low == 1 && high == 1 {
 		return
 	}
-	r.Miss = r.Miss.widen(0, low, high)
-	r.WCET = r.WCET.widen(1, low, high)
+	if math.IsInf(high, 1) {
+		unseen := p.node.unseen()
+		r.Miss.High, r.WCET.High = max(r.Miss.High, unseen), max(r.WCET.High, 1+unseen)
+	} else {
+		r.Miss = r.Miss.widen(0, low, high)
+		r.WCET = r.WCET.widen(1, low, high)
+	}
 	r.Method += ", bootstrap of the recordings"
 }
 

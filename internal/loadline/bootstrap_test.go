@@ -27,6 +27,38 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// A recording without a coincidence does not exclude what it is too short to show: 3/n, and more where its periods
+// depend on each other.
+func TestNothingSeenIsNotNothing(t *testing.T) {
+	var alone, waves []float64
+	chance := stream(7)
+	for i := range 1000 {
+		alone = append(alone, 0.1+float64(chance.below(1000))/10_000)
+		waves = append(waves, 0.15+0.05*math.Sin(float64(i)/50))
+	}
+	for name, c := range map[string]struct {
+		samples   []float64
+		clock     int
+		low, high float64
+	}{
+		"on one clock": {alone, 1, 0.003, 0.0031}, "on none": {alone, 0, 0.003, 0.0031},
+		"with memory": {waves, 1, 0.05, 1},
+	} {
+		n := Node{Capacity: 1}
+		for range 4 {
+			n.Containers = append(n.Containers, Container{Quota: 0.25, Burst: 0.25, Clock: c.clock,
+				Demand: must[*Recording](t)(NewRecording(c.samples))})
+		}
+		r := simulate(t, n, Options{})
+		if r.Miss.Value > 1e-12 || r.Miss.High < c.low || r.Miss.High > c.high || r.WCET.High < 1+c.low {
+			t.Errorf("%s: %+v, %+v", name, r.Miss, r.WCET)
+		}
+		if e := simulate(t, n, Options{Resamples: -1}).Miss; e.High > 1e-5 {
+			t.Errorf("%s, of the simulation alone: %+v", name, e)
+		}
+	}
+}
+
 // Of 30 recordings of 2000 periods, most intervals hold the truth; without the bootstrap hardly any would.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	truth := simulate(t, same(t, 10, 1, exp(t, 0.06)), Options{}).Miss.Value

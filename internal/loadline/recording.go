@@ -117,16 +117,23 @@ func (r *Recording) Correlation(lag int) float64 {
 	return sum / float64(n) / r.variance
 }
 
-// block is how many periods in a row have to be kept together by a bootstrap: until the autocorrelation is lost in the
-// noise of 2/sqrt(n), but at least the cube root of the length (Kuensch 1989; Lahiri, Resampling Methods for Dependent
-// Data, 2003), and at most a tenth of the recording.
-func (r *Recording) block() int {
+// memory is after how many periods the autocorrelation is lost in the noise of 2/sqrt(n), but at most a tenth of the
+// recording.
+func (r *Recording) memory() int {
 	n := len(r.samples)
 	noise := 2 / math.Sqrt(float64(n))
 	lag := 1
 	for ; lag < n/10 && r.Correlation(lag) > noise; lag++ {
 	}
-	return max(1, min(n, max(int(math.Cbrt(float64(n))), min(3*lag, n/10))))
+	return lag
+}
+
+// block is how many periods in a row have to be kept together by a bootstrap: several times the memory, but at least
+// the cube root of the length (Kuensch 1989; Lahiri, Resampling Methods for Dependent Data, 2003), and at most a tenth
+// of the recording.
+func (r *Recording) block() int {
+	n := len(r.samples)
+	return max(1, min(n, max(int(math.Cbrt(float64(n))), min(3*r.memory(), n/10))))
 }
 
 // resample is a circular block bootstrap of the recording (Politis and Romano 1992).
