@@ -57,7 +57,7 @@ func parse(name string) (f File, ok bool) {
 }
 
 // List lists the files of a folder in the order in which they were written. double are those that are in a longer one:
-// a reader leaves them out.
+// a reader leaves them out. One that is gone when its size is read is in the list: a longer one may have come since.
 func List(dir string) (list, double []File, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -68,14 +68,15 @@ func List(dir string) (list, double []File, err error) {
 		if !ok {
 			continue
 		}
-		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-			continue // it has just made room, or is none
-		}
-		if err != nil {
+		switch info, err := e.Info(); {
+		case err == nil && !info.Mode().IsRegular():
+			continue
+		case err == nil:
+			f.Bytes = info.Size()
+		case !errors.Is(err, fs.ErrNotExist):
 			return nil, nil, fmt.Errorf("list the record: %w", err)
 		}
-		f.Path, f.Bytes = filepath.Join(dir, e.Name()), info.Size()
+		f.Path = filepath.Join(dir, e.Name())
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b File) int { // of two that begin together, the longer one first
@@ -141,14 +142,28 @@ type Range struct {
 	Skipped []error // files that cannot be read
 }
 
+// attempts bounds how often Select begins: files go once a minute, where one is written.
+const attempts = 5
+
 // Select reads the rows of the minutes that touch a time, for which keep is true. Keep may drop what is not needed of a
-// row.
-func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (Range, error) {
+// row. Where a file is gone when its turn comes, all is read again: it has made room, or is in a longer one that came
+// after the list.
+func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (r Range, err error) {
+	for range attempts {
+		var gone bool
+		if r, gone, err = selectOnce(dir, from, to, keep); err != nil || !gone {
+			break
+		}
+	}
+	return r, err
+}
+
+// selectOnce is one attempt. It leaves out files that are gone.
+func selectOnce(dir string, from, to time.Time, keep func(*flight.Minute) bool) (r Range, gone bool, err error) {
 	list, _, err := List(dir)
 	if err != nil {
-		return Range{}, err
+		return Range{}, false, err
 	}
-	var r Range
 	first, last := from.Add(-time.Minute).UnixMilli(), to.UnixMilli()
 	within := func(start int64) bool { return start > first && start < last }
 	for _, f := range list {
@@ -157,7 +172,8 @@ func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (Ran
 		}
 		b, err := Read(f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just made room, or is in a longer one
+			gone = true
+			continue
 		}
 		if err != nil {
 			r.Skipped = append(r.Skipped, err)
@@ -174,5 +190,5 @@ func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (Ran
 	}
 	r.Covered = r.Covered.Within(from.Truncate(time.Minute).UnixMilli(),
 		to.Add(time.Minute-time.Millisecond).Truncate(time.Minute).UnixMilli())
-	return r, nil
+	return r, gone, nil
 }

@@ -147,6 +147,23 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectDuringAMerge: minutes that become one file while they are read are all there, and once.
+func TestSelectDuringAMerge(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	write(t, r, 0, 9, 2)
+	got, err := Select(dir, t0, t0.Add(10*time.Minute), func(*flight.Minute) bool {
+		if r.Files() == 9 {
+			write(t, r, 9, 10, 2)
+		}
+		return true
+	})
+	if err != nil || r.Files() != 1 || len(got.Rows) != 20 || got.Files != 1 ||
+		got.Covered.Length() != 10*time.Minute {
+		t.Errorf("%d rows of %d files, %v, %v", len(got.Rows), got.Files, got.Covered, err)
+	}
+}
+
 // TestSelectOfASleep: of a time in which all groups slept the file of the minute after it says that it was recorded.
 func TestSelectOfASleep(t *testing.T) {
 	dir := t.TempDir()
