@@ -32,6 +32,20 @@ func TestProblemsCallGroups(t *testing.T) {
 	}
 }
 
+// TestQuantile: the rank is rounded up: of a few durations the 99th percentile is the largest.
+func TestQuantile(t *testing.T) {
+	for n, want := range map[int][2]time.Duration{0: {0, 0}, 1: {1, 1}, 2: {1, 2}, 99: {50, 99}, 100: {50, 99},
+		ringSize: {512, 1014}} {
+		var r ring
+		for d := range n {
+			r.add(time.Duration(n - d))
+		}
+		if got := [2]time.Duration{r.quantile(0.5), r.quantile(0.99)}; got != want {
+			t.Errorf("of %d: %d, want %d", n, got, want)
+		}
+	}
+}
+
 // TestOrder: groups are listed by their paths in whatever order they come and go, and one that is gone is not taken for
 // a new one of the same path.
 func TestOrder(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -217,12 +218,12 @@ func (r *ring) add(d time.Duration) {
 	r.count++
 }
 
-// quantile is the duration that a part q of them does not exceed, 0 for none.
+// quantile is the least duration that a part q of them does not exceed, 0 for none.
 func (r *ring) quantile(q float64) time.Duration {
 	if len(r.kept) == 0 {
 		return 0
 	}
 	sorted := slices.Clone(r.kept)
 	slices.Sort(sorted)
-	return sorted[int(float64(len(sorted)-1)*q)]
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
