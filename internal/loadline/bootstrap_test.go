@@ -1,8 +1,10 @@
 package loadline
 
 import (
+	"fmt"
 	"math"
 	"testing"
+	"time"
 )
 
 // The interval of a short recording is as wide as the spread between recordings of its length (facts, 60 recordings
@@ -90,7 +92,35 @@ func TestResampleKeepsMemory(t *testing.T) {
 	}
 	r, chance := must[*Recording](t)(NewRecording(waves)), stream(1)
 	drawn := bare(r.resample(r.block(), &chance))
-	if c := drawn.Correlation(10); c < 0.8 || drawn.Len() != r.Len() {
+	list := drawn.covariances(11)
+	if c := list[10] / list[0]; c < 0.8 || drawn.Len() != r.Len() {
 		t.Errorf("correlation %.2f at ten periods, %d samples", c, drawn.Len())
+	}
+}
+
+// The covariances are those of the sums, and two days of a load that follows the day are done at once: a pass of 1.7
+// million periods for each of as many lags would take minutes.
+func TestMemory(t *testing.T) {
+	r := record(t, exp(t, 0.5), 1000, 4)
+	list := r.covariances(100)
+	for lag, got := range list {
+		want := 0.0
+		for i := lag; i < r.Len(); i++ {
+			want += (r.samples[i] - r.mean) * (r.samples[i-lag] - r.mean)
+		}
+		want /= float64(r.Len()) * r.variance
+		near(t, fmt.Sprint("correlation at ", lag), got/list[0], want, 1e-9*math.Abs(want)+1e-12)
+	}
+	const day = 24 * 60 * 60 * 10
+	days := make([]float64, 2*day)
+	for i := range days {
+		days[i] = 1 + math.Sin(2*math.Pi*float64(i)/day)
+	}
+	began := time.Now()
+	if n := bare(days).memory(); n != day/5 || time.Since(began) > 20*time.Second {
+		t.Errorf("a memory of %d periods, after %v", n, time.Since(began))
+	}
+	if n := bare([]float64{1, 1}).memory(); n != 1 {
+		t.Errorf("steady demand: %d", n)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"gonum.org/v1/gonum/dsp/fourier"
 )
 
 // Recording is a container's demand in one period after the other. It is a Law by its samples, and a history by their
@@ -104,26 +106,31 @@ func (r *Recording) quantile(s float64) float64 {
 	return r.sorted[min(n-1, max(0, int(float64(n)*(1-s))))]
 }
 
-// Correlation is the autocorrelation of the demand at a lag of some periods.
-func (r *Recording) Correlation(lag int) float64 {
-	n := len(r.samples)
-	if lag < 0 || lag >= n || r.variance == 0 {
-		return 0
+// covariances are the autocovariances of the demand at lags below a number, in a unit of their own: those at lag 0
+// make autocorrelations of them. They come from the power spectrum (Wiener and Khinchin), so that a lag does not take a
+// pass over millions of periods.
+func (r *Recording) covariances(lags int) []float64 {
+	size := powerOfTwo(len(r.samples) + lags) // nothing wraps around
+	list, fft := make([]float64, size), fourier.NewFFT(size)
+	for i, x := range r.samples {
+		list[i] = x - r.mean
 	}
-	sum := 0.0
-	for i := lag; i < n; i++ {
-		sum += float64((r.samples[i] - r.mean) * (r.samples[i-lag] - r.mean))
+	spectrum := fft.Coefficients(nil, list)
+	for k, c := range spectrum {
+		spectrum[k] = complex(real(c)*real(c)+imag(c)*imag(c), 0)
 	}
-	return sum / float64(n) / r.variance
+	return fft.Sequence(list, spectrum)[:lags]
 }
 
 // memory is after how many periods the autocorrelation is lost in the noise of 2/sqrt(n), but at most a tenth of the
 // recording.
 func (r *Recording) memory() int {
 	n := len(r.samples)
-	noise := 2 / math.Sqrt(float64(n))
+	list := r.covariances(max(1, n/10))
+	noise := 2 / math.Sqrt(float64(n)) * list[0]
 	lag := 1
-	for ; lag < n/10 && r.Correlation(lag) > noise; lag++ {
+	for lag < len(list) && list[lag] > noise {
+		lag++
 	}
 	return lag
 }
