@@ -12,6 +12,7 @@ package meter
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"path"
@@ -32,7 +33,7 @@ import (
 // Meter measures what the threads of some containers do, and knows the groups around them by name.
 type Meter struct {
 	tree      *cgroup.Tree
-	probe     *runq.Probe
+	probe     waitPrograms
 	online    cpu.Set
 	names     map[runq.Slot]report.Container
 	seen      map[uint64]bool // groups that have a number, by inode
@@ -42,6 +43,22 @@ type Meter struct {
 	paired    pairs
 	tableFull bool // the table of groups is full
 	counted   bool // the kernel measures what the programs cost
+	unread    int  // readings that were given up
+}
+
+// waitPrograms are those of package runq.
+type waitPrograms interface {
+	Set(g runq.Group) (runq.Slot, error)
+	Forget(inode uint64) error
+	Start() error
+	Read(slot runq.Slot, within time.Duration) (runq.Sums, error)
+	Pairs() ([]runq.Pair, error)
+	Lengths(class runq.Class) ([runq.Buckets]int64, error)
+	Lost() (tasks, pairs int64)
+	Missed() int64
+	Separates() (irq, steal bool)
+	Cost() ([]programs.Cost, error)
+	Close() error
 }
 
 // subject is a container that is diagnosed.
@@ -85,9 +102,11 @@ func open(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, 
 	m := &Meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{},
 		opaque: map[string]bool{},
 		known:  map[string]report.Container{}, counted: options.Stats}
-	if m.probe, err = runq.Open(options); err != nil {
+	probe, err := runq.Open(options)
+	if err != nil {
 		return nil, err
 	}
+	m.probe = probe
 	if err := errors.Join(m.Follow(subjects, known), m.probe.Start()); err != nil {
 		return nil, errors.Join(err, m.probe.Close())
 	}
@@ -212,16 +231,27 @@ func (m *Meter) walk(group string, there map[uint64]bool) {
 	}
 }
 
-// read reads each subject.
-func (m *Meter) read() error {
-	for _, s := range m.subjects {
-		sums, err := m.probe.Read(s.slot)
+// read reads each subject, in half a slice all together. One whose sums are written all the time is left out: they only
+// grow, and the next reading has what this one misses.
+func (m *Meter) read(took func(*subject, runq.Sums)) error {
+	end := time.Now().Add(Slice / 2)
+	for i, s := range m.subjects {
+		sums, err := m.probe.Read(s.slot, time.Until(end)/time.Duration(len(m.subjects)-i))
+		if errors.Is(err, io.ErrNoProgress) {
+			m.unread++
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		s.account.Add(readingOf(sums))
+		took(s, sums)
 	}
 	return nil
+}
+
+// add reads each subject into its account.
+func (m *Meter) add() error {
+	return m.read(func(s *subject, sums runq.Sums) { s.account.Add(readingOf(sums)) })
 }
 
 func readingOf(s runq.Sums) diagnose.Reading {
@@ -249,7 +279,7 @@ func (m *Meter) start() error {
 		s.account = diagnose.Account{Reserved: s.container.Request}
 		s.begin = pairs[s.slot]
 	}
-	return m.read()
+	return m.add()
 }
 
 // pairs are those of all groups, by the group that waits.

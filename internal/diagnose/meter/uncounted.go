@@ -52,6 +52,6 @@ func (u *Uncounted) Used(group string) (time.Duration, error) {
 	if s == nil {
 		return 0, fmt.Errorf("%s: another group has taken its place", group)
 	}
-	sums, err := u.meter.probe.Read(s.slot)
+	sums, err := u.meter.probe.Read(s.slot, time.Second)
 	return sums.Running, err
 }

@@ -138,11 +138,7 @@ func (w *Waits) follow() {
 func (w *Waits) read() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.meter.subjects {
-		sums, err := w.meter.probe.Read(s.slot)
-		if err != nil {
-			return err
-		}
+	err := w.meter.read(func(s *subject, sums runq.Sums) {
 		if r := w.ranks[s.rank]; r != nil && s.last.At > 0 {
 			other := ranked()[strategy.Online] + ranked()[strategy.Offline] - ranked()[s.rank]
 			r.waited += queued(sums) - queued(s.last)
@@ -153,6 +149,9 @@ func (w *Waits) read() error {
 		}
 		s.last = sums
 		s.account.Add(readingOf(sums))
+	})
+	if err != nil {
+		return err
 	}
 	w.node.At(time.Since(w.begun))
 	w.cut(time.Now())

@@ -1,14 +1,69 @@
 package meter
 
 import (
+	"io"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/diagnose"
+	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 )
+
+// written are programs that write some sums all the time.
+type written struct {
+	waitPrograms
+	busy map[runq.Slot]bool
+	now  time.Duration
+}
+
+func (p written) Read(slot runq.Slot, within time.Duration) (runq.Sums, error) {
+	if p.busy[slot] {
+		time.Sleep(within)
+		return runq.Sums{}, io.ErrNoProgress
+	}
+	return runq.Sums{At: p.now, Running: p.now}, nil
+}
+
+// TestAReadingIsGivenUp: a group that cannot be read keeps no other one, nor the lock, for longer than a part of the
+// slice, and a later slice has all that it ran.
+func TestAReadingIsGivenUp(t *testing.T) {
+	programs := &written{busy: map[runq.Slot]bool{}}
+	m := &Meter{probe: programs}
+	for slot := range runq.Slot(12) {
+		m.subjects = append(m.subjects, &subject{slot: slot})
+		programs.busy[slot] = slot != 11
+	}
+	w := &Waits{meter: m}
+	slice := func() {
+		t.Helper()
+		programs.now += Slice
+		begun := time.Now()
+		if err := w.read(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("a slice took %v", took)
+		}
+	}
+	delete(programs.busy, 0)
+	slice()
+	programs.busy[0] = true
+	slice()
+	slice()
+	clear(programs.busy)
+	slice()
+	for _, slot := range []int{0, 11} {
+		if got := m.subjects[slot].account.Sum().Received; got != 3*Slice {
+			t.Errorf("group %d has run for %v, want %v", slot, got, 3*Slice)
+		}
+	}
+	if m.unread != 10+11+11 {
+		t.Errorf("%d readings were given up", m.unread)
+	}
+}
 
 // TestWaitMinute: a minute of the clock has what was added in it, and is asked for by its begin.
 func TestWaitMinute(t *testing.T) {

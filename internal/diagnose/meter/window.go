@@ -61,10 +61,10 @@ func (m *Meter) watch(ctx context.Context, begin time.Time, length time.Duration
 	for looked := begin; time.Since(begin) < length; {
 		select {
 		case <-ctx.Done():
-			return m.read()
+			return m.add()
 		case <-tick.C:
 		}
-		if err := m.read(); err != nil {
+		if err := m.add(); err != nil {
 			return err
 		}
 		if time.Since(looked) >= lookEvery {
@@ -94,6 +94,10 @@ func (m *Meter) notes() []string {
 	if n := m.probe.Missed(); n > 0 {
 		list = append(list, fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as "+
 			"the one before", n))
+	}
+	if m.unread > 0 {
+		list = append(list, fmt.Sprintf("%d readings were given up, because the sums were written all the time: the "+
+			"next reading has what one misses, and a container without any time may have had none", m.unread))
 	}
 	if m.tableFull {
 		list = append(list, "the table of groups was full: some groups count for the group above them")

@@ -10,12 +10,12 @@ import (
 // another group beside it so far: the programs add that when the turn ends, which may take seconds. It is not whole
 // where a thread of the core was switched meanwhile.
 func (p *Probe) overlap(row int, slot Slot,
-	now time.Duration) (c kernelCell, beside [Classes]time.Duration, whole bool, err error) {
+	now, end time.Duration) (c kernelCell, beside [Classes]time.Duration, whole bool, err error) {
 	other := int(p.siblings[row]) - 1
 	ours, err1 := p.side(row)
 	theirs, err2 := p.side(other)
-	c, err3 := p.cell(row, slot)
-	there, err4 := p.cell(other, slot)
+	c, err3 := p.cell(row, slot, end)
+	there, err4 := p.cell(other, slot, end)
 	oursAfter, err5 := p.side(row)
 	theirsAfter, err6 := p.side(other)
 	if err = errors.Join(err1, err2, err3, err4, err5, err6); err != nil {

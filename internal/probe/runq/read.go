@@ -37,22 +37,23 @@ type Sums struct {
 // Retries of a read during a write: a write takes a few nanoseconds, and a second where a hypervisor takes the CPU away
 // in the middle of it.
 const (
-	attempts = 5000
-	hurried  = 20 // without a pause
-	pause    = 200 * time.Microsecond
+	hurried = 20 // without a pause
+	pause   = 200 * time.Microsecond
 )
 
-// again calls a reading until it is whole.
-func again(whole func() (bool, error)) error {
-	for n := range attempts {
+// again calls a reading until it is whole, or the time is over; once at least.
+func again(end time.Duration, whole func() (bool, error)) error {
+	for n := 0; ; n++ {
 		if ok, err := whole(); ok || err != nil {
 			return err
+		}
+		if monotonic() >= end {
+			return io.ErrNoProgress
 		}
 		if n >= hurried {
 			time.Sleep(pause)
 		}
 	}
-	return io.ErrNoProgress
 }
 
 // A reading is of one instant. A reading during which the reader had to wait is repeated, because waits that ended
@@ -62,14 +63,17 @@ const (
 	retries = 10
 )
 
-// Read sums up a group over all CPUs.
-func (p *Probe) Read(slot Slot) (Sums, error) {
+// Read sums up a group over all CPUs. The error is io.ErrNoProgress where the group's sums were written all the time
+// that the reading may take: where many groups share cells, one may lose a cell during each walk over the CPUs.
+func (p *Probe) Read(slot Slot, within time.Duration) (Sums, error) {
+	end := monotonic() + within
 	for n := 0; ; n++ {
 		var s Sums
-		if err := again(func() (whole bool, err error) { s, whole, err = p.sum(slot); return whole, err }); err != nil {
+		err := again(end, func() (whole bool, err error) { s, whole, err = p.sum(slot, end); return whole, err })
+		if err != nil {
 			return Sums{}, fmt.Errorf("runq: read group in slot %d: %w", slot, err)
 		}
-		if n == retries || monotonic()-s.At < instant {
+		if now := monotonic(); n == retries || now-s.At < instant || now >= end {
 			return s, nil
 		}
 	}
@@ -77,14 +81,14 @@ func (p *Probe) Read(slot Slot) (Sums, error) {
 
 // sum is not whole where a cell of the group was given to another group meanwhile: its values are then in no part of
 // the reading, or twice.
-func (p *Probe) sum(slot Slot) (s Sums, whole bool, err error) {
+func (p *Probe) sum(slot Slot, end time.Duration) (s Sums, whole bool, err error) {
 	s.At = monotonic()
 	before, err := p.sharedCell(slot)
 	if err != nil {
 		return s, false, err
 	}
 	for row := range p.cpus {
-		if err := p.add(&s, row, slot); err != nil {
+		if err := p.add(&s, row, slot, end); err != nil {
 			return s, false, err
 		}
 	}
@@ -99,15 +103,15 @@ func (p *Probe) sharedCell(slot Slot) (c kernelCell, err error) {
 }
 
 // add adds a row: of a CPU with a sibling together with the part of its present turn.
-func (p *Probe) add(s *Sums, row int, slot Slot) error {
+func (p *Probe) add(s *Sums, row int, slot Slot, end time.Duration) error {
 	var c kernelCell
 	var beside [Classes]time.Duration
-	err := again(func() (whole bool, err error) {
+	err := again(end, func() (whole bool, err error) {
 		if p.siblings[row] != 0 {
-			c, beside, whole, err = p.overlap(row, slot, s.At)
+			c, beside, whole, err = p.overlap(row, slot, s.At, end)
 			return whole, err
 		}
-		c, err = p.cell(row, slot)
+		c, err = p.cell(row, slot, end)
 		return true, err
 	})
 	if err != nil {
@@ -121,9 +125,9 @@ func (p *Probe) add(s *Sums, row int, slot Slot) error {
 }
 
 // cell reads the counts of a group's threads on a CPU: zero where another group has the cell.
-func (p *Probe) cell(row int, slot Slot) (c kernelCell, err error) {
+func (p *Probe) cell(row int, slot Slot, end time.Duration) (c kernelCell, err error) {
 	at := int64(p.place(row, slot)) * int64(unsafe.Sizeof(c))
-	err = again(func() (bool, error) {
+	err = again(end, func() (bool, error) {
 		var version uint32
 		err := errors.Join(copyOut(p.cells, &c, at), copyOut(p.cells, &version, at))
 		return c.Version == version && version%2 == 0, err

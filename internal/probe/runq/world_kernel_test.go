@@ -61,7 +61,7 @@ func set(t testing.TB, p *Probe, g *cgrouptest.Group, request float64) Slot {
 
 func read(t testing.TB, p *Probe, slot Slot) Sums {
 	t.Helper()
-	s, err := p.Read(slot)
+	s, err := p.Read(slot, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
