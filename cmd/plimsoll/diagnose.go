@@ -131,7 +131,8 @@ func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.
 	if err != nil {
 		return d, err
 	}
-	return d, requests.Describe(d.Containers, time.Now())
+	err = requests.Describe(&d, time.Now())
+	return d, err
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.

@@ -30,7 +30,7 @@ func metricTables(t *testing.T) string {
 		list  []*prometheus.Desc
 	}{
 		{"Of each container and pod", append(c.containers.list(), c.throttles)},
-		{"Of each container and pod, with `run --requests`", c.requests.list()},
+		{"With `run --requests`", c.requests.list()},
 		{"With `run --waits`", c.waits.list()},
 		{"Of the node and the agent", append(c.agent.list(), c.nodeState, c.writes, c.decisions, c.missing, c.mode,
 			c.build)},

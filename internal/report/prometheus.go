@@ -273,6 +273,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.scheduler.collect(s.scheduler(), send)
 	c.reserve.collect(s.Reserve, send)
 	s.Waits.collect(c.waits, ch, send)
+	s.Requests.collect(c.requests, send)
 	send(c.build, prometheus.GaugeValue, 1, label(s.Version), label(s.Kernel), label(s.Cgroup))
 	for _, mode := range []Mode{Active, Held} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))

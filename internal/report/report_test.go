@@ -63,7 +63,7 @@ func sample() Status {
 			[]Wait{{CauseNeighbour, time.Second, 20 * ms}}, 1},
 			{strategy.Offline, 4, 3 * time.Second, []Length{{1048576 * time.Microsecond, 4}}, 2 * ms, nil, 0}},
 			Contention: &Contention{Contended: 50 * ms, Runnable: 8100 * ms, Ratio: new(0.02)}},
-		Requests: &RequestTimes{},
+		Requests: &RequestTimes{Untraced: 3},
 		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1,
 			ConfigMaps: []ConfigMap{{"kube-system/ack-slo-config", true}}, RejectedNow: 1, RejectedTotal: 3,
 			Rejected: []Rejected{{Object: "Pod default/web",

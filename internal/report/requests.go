@@ -57,13 +57,19 @@ type RequestTotals struct {
 // RequestTimes say whether requests are measured.
 type RequestTimes struct {
 	Problem string `json:"problem,omitempty"` // why response times are not measured
+	// connections that came when 65,536 were traced on the node: their requests are in no figure
+	Untraced int64 `json:"connections_not_traced"`
 }
 
 func (r RequestTimes) line() string {
 	if r.Problem != "" {
 		return "not measured: " + Printable(r.Problem)
 	}
-	return "response times are measured at the containers' sockets"
+	line := "response times are measured at the containers' sockets"
+	if r.Untraced > 0 {
+		line += fmt.Sprintf("; %s not traced, because there were too many", several(r.Untraced, "connection"))
+	}
+	return line
 }
 
 // Line is "12.0/s answered in 1.2ms (p50), 3ms (p90), 105ms (p99); 34.0 % of the time throttled, p99 without it 8ms".
@@ -112,7 +118,7 @@ func (s Status) requestLines(p *page) {
 }
 
 // requestMetrics are the descriptions of what collect sends.
-type requestMetrics struct{ times, throttled, doubtful *prometheus.Desc }
+type requestMetrics struct{ times, throttled, doubtful, untraced *prometheus.Desc }
 
 func newRequestMetrics() requestMetrics {
 	return requestMetrics{
@@ -122,11 +128,19 @@ func newRequestMetrics() requestMetrics {
 			"Part of the response times in which the container was throttled.", containerLabels()...),
 		doubtful: describe("container_requests_doubtful_total", "Requests on connections that carry several at a "+
 			"time; they are in no response time.", containerLabels()...),
+		untraced: describe("connections_untraced_total", "Connections to servers of the node that came when 65,536 "+
+			"were traced; their requests are in no figure."),
 	}
 }
 
 func (m requestMetrics) list() []*prometheus.Desc {
-	return []*prometheus.Desc{m.times, m.throttled, m.doubtful}
+	return []*prometheus.Desc{m.times, m.throttled, m.doubtful, m.untraced}
+}
+
+func (r *RequestTimes) collect(m requestMetrics, send sender) {
+	if r != nil {
+		send(m.untraced, prometheus.CounterValue, float64(r.Untraced))
+	}
 }
 
 // container sends nothing where nothing is measured, and no time that is withheld.

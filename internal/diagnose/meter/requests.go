@@ -2,6 +2,7 @@ package meter
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -22,6 +23,7 @@ type requestPrograms interface {
 	Watch(groups []uint64) error
 	Start() error
 	Read(group uint64) (requests.Counts, error)
+	Untraced() int64
 	Close() error
 }
 
@@ -123,15 +125,19 @@ func (q *Requests) FollowContainers(tree *cgroup.Tree, list []report.Container) 
 }
 
 // Describe adds the window of each container to its diagnosis.
-func (q *Requests) Describe(list []report.Diagnosed, now time.Time) error {
+func (q *Requests) Describe(d *report.Diagnosis, now time.Time) error {
 	if q == nil {
 		return nil
 	}
 	var err error
-	for i := range list {
-		if list[i].Requests, err = q.Of(list[i].Cgroup, now); err != nil {
+	for i := range d.Containers {
+		if d.Containers[i].Requests, err = q.Of(d.Containers[i].Cgroup, now); err != nil {
 			return err
 		}
+	}
+	if n := q.programs.Untraced(); n > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%d connections came when too many were traced on the node: their "+
+			"requests are in no figure", n))
 	}
 	return nil
 }

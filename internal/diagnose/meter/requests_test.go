@@ -16,6 +16,7 @@ type counters map[uint64]requests.Counts
 func (c counters) Watch([]uint64) error                       { return nil }
 func (c counters) Start() error                               { return nil }
 func (c counters) Read(group uint64) (requests.Counts, error) { return c[group], nil }
+func (c counters) Untraced() int64                            { return 3 }
 func (c counters) Close() error                               { return nil }
 
 type pods []workload.Pod
@@ -61,7 +62,7 @@ func TestRequestMinute(t *testing.T) {
 		s := report.Status{Now: now, Containers: []report.Container{{Cgroup: "/lab/web"}, {Cgroup: "/lab"}}}
 		r.Report(&s)
 		got := s.Containers[0].Requests
-		if s.Requests.Problem != "" || got == nil || s.Containers[1].Requests != nil {
+		if s.Requests.Problem != "" || s.Requests.Untraced != 3 || got == nil || s.Containers[1].Requests != nil {
 			t.Fatalf("after %v: %+v, %+v", step.after, s.Requests, s.Containers)
 		}
 		if got.Window != step.window || got.Answered != step.answered || got.Total.Answered != step.counts.Requests {

@@ -169,6 +169,7 @@ func (r *RequestTimes) Report(s *report.Status) {
 	if r.problem != "" || r.meter == nil {
 		return
 	}
+	s.Requests.Untraced = r.meter.programs.Untraced()
 	for i := range s.Containers {
 		path := s.Containers[i].Cgroup
 		one, err := r.meter.Of(path, s.Now)

@@ -12,7 +12,7 @@ import (
 //
 //	go test -run '^$' -bench Answer -benchtime 20000x ./internal/probe/requests
 func BenchmarkAnswer(b *testing.B) {
-	w := newWorld(b)
+	w := newWorld(b, Options{})
 	w.start()
 	w.addr = serveIn(b, w.group.Child("inner"), "echo")
 	c, err := net.Dial("tcp4", w.addr)

@@ -9,9 +9,9 @@
 // # Approach
 //
 // Three programs (bpf/requests.bpf.c; not on 6.1, tested from 6.12 on). sk_data_ready shows data that arrives at a
-// socket, sock_send_length data that a thread has sent, and inet_sock_set_state sockets that begin to listen. On a
-// connection with one request at a time, the response time is that from the arrival of the request's last piece to the
-// last send before the next request. The container is that of the thread that sends.
+// socket, sock_send_length data that a thread has sent, and inet_sock_set_state connections that a listening socket
+// accepts. On a connection with one request at a time, the response time is that from the arrival of the request's
+// last piece to the last send before the next request. The container is that of the thread that sends.
 //
 // The throttled part of a response time is by how much the group's clock of throttled time (package probe) went on
 // meanwhile, whatever the number of throttled CPUs.

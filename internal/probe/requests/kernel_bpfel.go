@@ -132,12 +132,15 @@ const (
 	kernelMapOwners            = "owners"
 	kernelMapStanding          = "standing"
 	kernelMapWatched           = "watched"
+	kernelProgCountTraced      = "count_traced"
 	kernelProgInetSockSetState = "inet_sock_set_state"
 	kernelProgSkDataReady      = "sk_data_ready"
 	kernelProgSockSendLength   = "sock_send_length"
 	kernelProgTakeOver         = "take_over"
 	kernelVarListening         = "listening"
+	kernelVarRoom              = "room"
 	kernelVarUnmarked          = "unmarked"
+	kernelVarUntraced          = "untraced"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -182,6 +185,7 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
+	CountTraced      *ebpf.ProgramSpec `ebpf:"count_traced"`
 	InetSockSetState *ebpf.ProgramSpec `ebpf:"inet_sock_set_state"`
 	SkDataReady      *ebpf.ProgramSpec `ebpf:"sk_data_ready"`
 	SockSendLength   *ebpf.ProgramSpec `ebpf:"sock_send_length"`
@@ -204,7 +208,9 @@ type kernelMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
 	Listening *ebpf.VariableSpec `ebpf:"listening"`
+	Room      *ebpf.VariableSpec `ebpf:"room"`
 	Unmarked  *ebpf.VariableSpec `ebpf:"unmarked"`
+	Untraced  *ebpf.VariableSpec `ebpf:"untraced"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -249,13 +255,16 @@ func (m *kernelMaps) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
 	Listening *ebpf.Variable `ebpf:"listening"`
+	Room      *ebpf.Variable `ebpf:"room"`
 	Unmarked  *ebpf.Variable `ebpf:"unmarked"`
+	Untraced  *ebpf.Variable `ebpf:"untraced"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
+	CountTraced      *ebpf.Program `ebpf:"count_traced"`
 	InetSockSetState *ebpf.Program `ebpf:"inet_sock_set_state"`
 	SkDataReady      *ebpf.Program `ebpf:"sk_data_ready"`
 	SockSendLength   *ebpf.Program `ebpf:"sock_send_length"`
@@ -264,6 +273,7 @@ type kernelPrograms struct {
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
+		p.CountTraced,
 		p.InetSockSetState,
 		p.SkDataReady,
 		p.SockSendLength,

@@ -1,9 +1,11 @@
 package requests
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -19,7 +21,8 @@ type Clock interface {
 
 // Options of the programs; the zero value is a good one.
 type Options struct {
-	Stats bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
+	Stats       bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
+	Connections int  // how many are traced at a time; 0: 65536
 }
 
 // Requests is a set of programs in the kernel. They are gone with the process that opened it.
@@ -27,6 +30,9 @@ type Requests struct {
 	objects  objects
 	programs *programs.Set
 	watched  map[uint64]bool
+	bound    int64         // of connections
+	done     chan struct{} // closed by Close; nil before Start
+	counting sync.WaitGroup
 }
 
 type objects struct {
@@ -57,7 +63,7 @@ func supported(types *btf.Cache) error {
 
 // Open loads the programs. probe.Explain says what can be done about its error.
 func Open(clock Clock, o Options) (*Requests, error) {
-	r := &Requests{watched: map[uint64]bool{}}
+	r := &Requests{watched: map[uint64]bool{}, bound: int64(cmp.Or(o.Connections, defaultConnections))}
 	if err := r.open(clock, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("requests: %w", err), r.Close())
 	}
@@ -77,13 +83,16 @@ func (r *Requests) open(clock Clock, o Options) error {
 	for name, m := range shared {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
 	}
+	if err := spec.Variables[kernelVarRoom].Set(r.bound); err != nil {
+		return err
+	}
 	r.programs, err = programs.Load(spec, &r.objects, programs.Options{Stats: o.Stats, Types: types, Maps: shared})
 	return err
 }
 
 // Start attaches the programs, and takes over the sockets that are there, for the groups that are watched.
 func (r *Requests) Start() error {
-	if err := r.programs.Attach(kernelProgTakeOver); err != nil {
+	if err := r.attach(); err != nil {
 		return fmt.Errorf("requests: %w", err)
 	}
 	for _, listening := range []uint32{1, 0} {
@@ -91,25 +100,39 @@ func (r *Requests) Start() error {
 			return fmt.Errorf("requests: take over the sockets: %w", err)
 		}
 	}
+	if r.done == nil {
+		r.done = make(chan struct{})
+		r.counting.Go(r.keepRoom)
+	}
 	return nil
+}
+
+// attach attaches the programs at tracepoints.
+func (r *Requests) attach() error {
+	return r.programs.Attach(kernelProgTakeOver, kernelProgCountTraced)
 }
 
 func (r *Requests) takeOver(listening uint32) error {
 	if err := r.objects.Listening.Set(listening); err != nil {
 		return err
 	}
-	l, err := link.AttachIter(link.IterOptions{Program: r.programs.Get(kernelProgTakeOver)})
+	_, err := walk(link.IterOptions{Program: r.programs.Get(kernelProgTakeOver)})
+	return err
+}
+
+// walk runs an iterator to its end, and says how many bytes it gave.
+func walk(o link.IterOptions) (int64, error) {
+	l, err := link.AttachIter(o)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer l.Close()
-	files, err := l.Open()
+	all, err := l.Open()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer files.Close()
-	_, err = io.Copy(io.Discard, files)
-	return err
+	defer all.Close()
+	return io.CopyBuffer(struct{ io.Writer }{io.Discard}, all, make([]byte, stretch))
 }
 
 // Watch says whose requests are counted, all of them by inode:
@@ -141,7 +164,13 @@ func (r *Requests) Watch(groups []uint64) error {
 }
 
 // Close removes the programs from the kernel.
-func (r *Requests) Close() error { return errors.Join(r.programs.Close(), r.objects.Close()) }
+func (r *Requests) Close() error {
+	if r.done != nil {
+		close(r.done)
+		r.counting.Wait()
+	}
+	return errors.Join(r.programs.Close(), r.objects.Close())
+}
 
 // Cost is what each program has cost since Open. It needs Options.Stats.
 func (r *Requests) Cost() ([]programs.Cost, error) { return r.programs.Cost() }

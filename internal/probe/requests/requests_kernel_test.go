@@ -15,7 +15,7 @@ import (
 
 // One world for all: to load the programs takes longer than the rest where the CPU is emulated.
 func TestRequests(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, Options{})
 	w.start()
 	w.addr = serveIn(t, w.group.Child("inner"), "server")
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ func groups(w *world) {
 
 // Sockets that are there before the programs are taken over, also those of a listening socket of Multipath TCP.
 func TestRequestTakeOver(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, Options{})
 	for _, role := range []string{"server", "multipath"} {
 		w.addr = serveIn(t, w.group.Child(role), role)
 		old := w.connect()
@@ -214,7 +214,7 @@ func TestRequestTakeOver(t *testing.T) {
 
 // The verifier is far from its limit.
 func TestVerifierOfRequests(t *testing.T) {
-	_, p := open(t)
+	_, p := open(t, Options{})
 	verified, err := p.programs.Verified()
 	cgrouptest.FarFromLimit(t, verified, err)
 }
@@ -225,7 +225,7 @@ func missed(w *world) {
 	see := func(on bool) {
 		err := w.r.programs.Detach()
 		if on {
-			err = w.r.programs.Attach(kernelProgTakeOver)
+			err = w.r.attach()
 		}
 		if err != nil {
 			w.t.Fatal(err)
@@ -262,7 +262,7 @@ func missed(w *world) {
 // A client that asks again as soon as it has the answer, on another CPU: its next request arrives while the program at
 // the last send runs. No time is longer than the client's longest.
 func TestNextRequestArrivesMeanwhile(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, Options{})
 	w.start()
 	w.addr = serveIn(t, w.group.Child("inner"), "echo")
 	file, err := w.connect().conn.(*net.TCPConn).File()

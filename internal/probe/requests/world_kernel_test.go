@@ -180,7 +180,7 @@ func (w *world) onOneCPU() {
 }
 
 // open loads the programs, which do not run yet.
-func open(t testing.TB) (*probe.Probe, *Requests) {
+func open(t testing.TB, o Options) (*probe.Probe, *Requests) {
 	t.Helper()
 	if err := Supported(); errors.Is(err, ErrKernel) && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
 		cgrouptest.Elsewhere(t, "the cells of test/vm from 6.12 on", "%v", err)
@@ -189,7 +189,8 @@ func open(t testing.TB) (*probe.Probe, *Requests) {
 	if err != nil {
 		cgrouptest.Skip(t, "%v\nhint: %s", err, probe.Explain(err))
 	}
-	r, err := Open(clock, Options{Stats: true})
+	o.Stats = true
+	r, err := Open(clock, o)
 	if err != nil {
 		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {
 			t.Logf("%+v", v)
@@ -205,10 +206,10 @@ func open(t testing.TB) (*probe.Probe, *Requests) {
 }
 
 // newWorld loads the programs, for a group whose servers run in groups inside of it.
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, o Options) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.clock, w.r = open(t)
+	w.clock, w.r = open(t, o)
 	w.group = cgrouptest.New(t)
 	var err error
 	if w.id, err = w.group.Tree().Inode(w.group.Path); err != nil {

@@ -7,8 +7,8 @@
 // each send. It is counted at the first one, and each further one moves what was counted to where it belongs now. No
 // end of a response needs to be found.
 //
-// Server sockets are those that a listening socket was copied to: the storage of the listening socket comes with the
-// copy (BPF_F_CLONE). For sockets that are older than the programs see take_over.
+// Server sockets are those that come from a listening socket: such a socket alone is established out of TCP_SYN_RECV
+// (net/ipv4/tcp_input.c, tcp_rcv_state_process). For sockets that are older than the programs see take_over.
 #include "socket.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -33,8 +33,8 @@ struct request {
 	u8 split; // its throttled time is known
 };
 
-// connection is a server's. It is created zero, at a listening socket. The client may read a response, and its next
-// request arrive on another CPU, before the program at the response's last send has run, and while it does: hence the lock.
+// connection is a server's. It is created zero. The client may read a response, and its next request arrive on another
+// CPU, before the program at the response's last send has run, and while it does: hence the lock.
 struct connection {
 	struct bpf_spin_lock lock;
 	u64 group; // whose threads answer on it; 0: not known yet
@@ -49,7 +49,7 @@ struct connection {
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
-	NUMBER(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
 	NUMBER(max_entries, 0);
 	TYPE(key, int);
 	TYPE(value, struct connection);
@@ -78,7 +78,9 @@ struct {
 #define TOGETHER 100000 // ns in which the pieces of one request arrive
 
 u32 listening; // take_over looks for ports; else for their connections
-u32 unmarked;  // listening sockets that take_over could not mark
+u32 unmarked;  // listening sockets whose connections take_over cannot find
+s64 room;      // connections that may be traced in addition: user space counts them anew now and then
+u64 untraced;  // connections without room
 
 #define NO_CLOCK (~0ull)
 
@@ -133,6 +135,20 @@ static inline u64 owner_of(const struct sock *sk)
 	return group ? *group : 0;
 }
 
+// trace makes a server's connection a traced one. The kernel frees its state with the socket, and charges it to the
+// control group of the agent, whoever connects: hence the bound. NULL: there is no room.
+static inline struct connection *trace(struct sock *sk)
+{
+	struct connection *c;
+
+	if (room <= 0)
+		return NULL;
+	c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c)
+		__sync_fetch_and_add(&room, -1);
+	return c;
+}
+
 // arrived makes the piece that has just arrived the first one of a request.
 static inline void arrived(struct request *r)
 {
@@ -158,7 +174,7 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 		struct port p = port_of(sk);
 
 		if (bpf_map_lookup_elem(&owners, &p))
-			c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+			c = trace(sk);
 	}
 	if (!c)
 		return 0;
@@ -320,14 +336,24 @@ SEC("tp_btf/inet_sock_set_state") int inet_sock_set_state(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 
-	if ((int)ctx[2] == TCP_LISTEN && tcp(sk))
-		bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if ((int)ctx[1] == TCP_SYN_RECV && (int)ctx[2] == TCP_ESTABLISHED && tcp(sk) && !trace(sk))
+		add(&untraced, 1);
+	return 0;
+}
+
+// count_traced gives a byte for each traced connection that is there: so a walk is as long as what its reader asks for.
+SEC("iter/bpf_sk_storage_map") int count_traced(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	u8 one = 1;
+
+	if (ctx->sk)
+		bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
 	return 0;
 }
 
 // take_over visits the open files of all tasks, twice: first for listening sockets, then for the connections at their
-// ports. What listens for Multipath TCP (as Go's servers do) is a socket of its own behind that of the file, out of
-// reach here: its connections are recognized by their port.
+// ports. The sockets of Multipath TCP (as Go's servers have) stand behind that of the file, out of reach here: older
+// connections of such a server are recognized by their port when data arrives.
 SEC("iter/task_file") int take_over(struct bpf_iter__task_file *ctx)
 {
 	struct file *file = ctx->file;
@@ -354,13 +380,16 @@ SEC("iter/task_file") int take_over(struct bpf_iter__task_file *ctx)
 			unmarked++;
 		group = watched_group(task);
 		bpf_map_update_elem(&owners, &p, &group, BPF_ANY);
-	} else if (sk->__sk_common.skc_state != TCP_ESTABLISHED || !bpf_map_lookup_elem(&owners, &p)) {
 		return 0;
 	}
-	if (!tcp(sk))
+	if (sk->__sk_common.skc_state != TCP_ESTABLISHED || !tcp(sk) || !bpf_map_lookup_elem(&owners, &p))
 		return 0;
-	c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (c && !listening)
+	if (bpf_sk_storage_get(&connections, sk, NULL, 0)) // another file of the same socket
+		return 0;
+	c = trace(sk);
+	if (c)
 		c->responses = SETTLED;
+	else
+		add(&untraced, 1);
 	return 0;
 }
