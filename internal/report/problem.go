@@ -50,6 +50,11 @@ const (
 	// or have fewer of them.
 	ProblemUnplaced = "the kernel's programs have no room for all CPUs of all groups: the use of some groups is not " +
 		"in the record, and what refills hand out counts against their cap in its place"
+	// More control groups, all together, than `run --waits` has numbers for (4,096). Do: find who makes so many groups.
+	ProblemWaitsMissing = "waits: %d containers are not measured, because the table of control groups is full"
+	// More control groups outside of containers than `run --waits` tells apart. Do: nothing, or find who makes so many.
+	ProblemWaitsNames = "waits: the node has more control groups than are told apart, and some neighbours have the " +
+		"name of the group above them"
 	// A receipt shows that refills harm the container or its neighbours. Do: as the hint says, or nothing.
 	ProblemWithdrawn = "%s: refills are withdrawn: its receipt says that refilling it %s; hint: %s"
 	// The file of the receipts cannot be written. Do: see the error.

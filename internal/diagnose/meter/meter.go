@@ -41,7 +41,8 @@ type Meter struct {
 	known     map[string]report.Container
 	subjects  []*subject
 	paired    pairs
-	tableFull bool // the table of groups is full
+	most      int  // groups that have a number, before what is left is for subjects alone
+	tableFull bool // the table of groups is full, for all or for neighbours
 	counted   bool // the kernel measures what the programs cost
 	unread    int  // readings that were given up
 }
@@ -73,6 +74,9 @@ type subject struct {
 	minute    report.Waited           // the account as the present minute of the clock began
 }
 
+// mostGroups have a number at a time, of few subjects.
+const mostGroups = 4096
+
 // Slice is how often a shortfall is taken: the usual period of a limit.
 const Slice = 100 * time.Millisecond
 
@@ -98,19 +102,24 @@ func open(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, 
 	if topology, err := h.Topology(); err == nil { // without it nothing is said of siblings
 		options.Siblings = topology.Siblings()
 	}
-	options.Groups = max(4096, 2*len(subjects))
-	m := &Meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{},
-		opaque: map[string]bool{},
-		known:  map[string]report.Container{}, counted: options.Stats}
+	options.Groups = max(mostGroups, 2*len(subjects))
 	probe, err := runq.Open(options)
 	if err != nil {
 		return nil, err
 	}
-	m.probe = probe
+	m := newMeter(tree, probe, options)
+	m.online = online
 	if err := errors.Join(m.Follow(subjects, known), m.probe.Start()); err != nil {
 		return nil, errors.Join(err, m.probe.Close())
 	}
 	return m, nil
+}
+
+// newMeter numbers no group yet.
+func newMeter(tree *cgroup.Tree, probe waitPrograms, options runq.Options) *Meter {
+	return &Meter{tree: tree, probe: probe, most: options.Groups - options.Groups/4, counted: options.Stats,
+		names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
+		known: map[string]report.Container{}}
 }
 
 // Follow adds new subjects, drops those that are gone, and numbers the groups beside them. The error
@@ -190,45 +199,6 @@ func (m *Meter) set(c report.Container, inode uint64, watched bool, class runq.C
 	}
 	m.seen[inode], m.names[slot] = true, c
 	return slot, nil
-}
-
-// numberNeighbours numbers the groups beside the subjects, and frees the numbers of those that are gone: a subject that
-// waited for such a group still knows its name.
-func (m *Meter) numberNeighbours() {
-	there := map[uint64]bool{}
-	m.walk("/", there)
-	for _, s := range m.subjects {
-		there[s.inode] = true // its sums are still to be read
-	}
-	for inode := range m.seen {
-		if !there[inode] && m.probe.Forget(inode) == nil {
-			delete(m.seen, inode)
-		}
-	}
-}
-
-func (m *Meter) walk(group string, there map[uint64]bool) {
-	children, err := m.tree.Children(group)
-	if err != nil {
-		return // it is gone
-	}
-	for _, c := range children {
-		inode, err := m.tree.Inode(c)
-		if err != nil {
-			continue
-		}
-		there[inode] = true
-		if !m.seen[inode] {
-			one, is := m.known[c]
-			if !is {
-				one = report.Container{Cgroup: c, Name: c}
-			}
-			_, _ = m.set(one, inode, false, 0) // a full table is noted
-		}
-		if !m.opaque[c] {
-			m.walk(c, there)
-		}
-	}
 }
 
 // read reads each subject, in half a slice all together. One whose sums are written all the time is left out: they only

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type Waits struct {
 	mu      sync.Mutex
 	meter   *Meter
 	problem string
+	missing int // containers without a number
 	ranks   map[strategy.Rank]*rankWaits
 	node    diagnose.Node
 	paired  time.Time // when the pairs were read
@@ -117,6 +119,7 @@ func (w *Waits) follow() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.missing, w.meter.tableFull = 0, false
 	there := map[string]bool{}
 	for _, p := range pods {
 		for _, c := range p.Containers {
@@ -127,6 +130,7 @@ func (w *Waits) follow() {
 			}
 			if err := w.meter.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode,
 				rankOf(c)); err != nil {
+				w.missing++
 				w.log.Debug("not measured", "cgroup", c.Path, "error", err)
 			}
 		}
@@ -193,6 +197,11 @@ func (w *Waits) Report(s *report.Status) {
 	s.Waits = &report.Waits{Problem: w.problem, Ranks: []report.RankWaits{}}
 	if w.problem != "" {
 		return
+	}
+	if w.missing > 0 {
+		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWaitsMissing, w.missing))
+	} else if w.meter.tableFull {
+		s.Problems = append(s.Problems, report.ProblemWaitsNames)
 	}
 	if s.Now.Sub(w.paired) >= pairEvery {
 		w.paired = s.Now
