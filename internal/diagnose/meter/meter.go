@@ -40,7 +40,6 @@ type Meter struct {
 	opaque    map[string]bool // containers: groups inside are part of them
 	known     map[string]report.Container
 	subjects  []*subject
-	paired    pairs
 	most      int  // groups that have a number, before what is left is for subjects alone
 	tableFull bool // the table of groups is full, for all or for neighbours
 	counted   bool // the kernel measures what the programs cost
@@ -194,8 +193,10 @@ func (m *Meter) set(c report.Container, inode uint64, watched bool, class runq.C
 		m.tableFull = true
 		return runq.Others, err
 	}
-	if _, had := m.names[slot]; had && !m.seen[inode] {
-		m.paired.reuse(slot)
+	if !m.seen[inode] {
+		for _, s := range m.subjects {
+			delete(s.begin, slot) // was with the group that had the number before
+		}
 	}
 	m.seen[inode], m.names[slot] = true, c
 	return slot, nil
@@ -258,7 +259,7 @@ func (m *Meter) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.paired.since(list), nil
+	return byWaiter(list), nil
 }
 
 // describe puts the accounts into words.

@@ -55,6 +55,15 @@ func inodeOf(name string) (n uint64) {
 
 func (g groups) Owner(name string) (uint32, error) { return g[name], nil }
 
+func detect(t *testing.T, g groups) *cgroup.Tree {
+	t.Helper()
+	tree, err := cgroup.Detect(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
 // add makes so many groups in another one.
 func (g groups) add(in string, n int, owner uint32) {
 	for i := range n {
@@ -106,10 +115,7 @@ func TestAUserLeavesNumbers(t *testing.T) {
 		tree.add("system", c.roots, 0)
 		tree.add("user/u1", c.users, 1000)
 		tree.add("user/u1/app", c.nested, 1000)
-		at, err := cgroup.Detect(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := detect(t, tree)
 		programs := &numbers{slots: map[uint64]runq.Slot{}}
 		found := &pods{{}}
 		w := NewWaits(at, found, slog.New(slog.DiscardHandler))

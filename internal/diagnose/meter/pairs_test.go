@@ -5,24 +5,30 @@ import (
 	"time"
 
 	"plimsoll/internal/probe/runq"
+	"plimsoll/internal/report"
 )
 
-// TestPairsOfReusedNumbers: a group is not blamed for what the owner of its number before it has done,
-// nor has it waited for it.
+// TestPairsOfReusedNumbers: a group is not blamed for what the owner of its number before it has done, also where the
+// measurement began in that one's time.
 func TestPairsOfReusedNumbers(t *testing.T) {
-	var p pairs
-	list := func(ab, ac, ba time.Duration) []runq.Pair {
-		return []runq.Pair{{Waiter: 3, Runner: 4, Behind: ab, Phantom: ab / 2}, {Waiter: 3, Runner: 5, Behind: ac},
-			{Waiter: 4, Runner: 3, Behind: ba}}
+	pair := func(behind time.Duration) map[runq.Slot]runq.Pair {
+		return map[runq.Slot]runq.Pair{runq.First: {Behind: behind, Phantom: behind / 2}}
 	}
-	check := func(what string, got map[runq.Slot]map[runq.Slot]runq.Pair, ab, ac, ba time.Duration) {
-		t.Helper()
-		if got[3][4].Behind != ab || got[3][4].Phantom != ab/2 || got[3][5].Behind != ac || got[4][3].Behind != ba {
-			t.Errorf("%s: %+v", what, got)
-		}
+	tree := groups{".": 0, "a": 0}
+	m := newMeter(detect(t, tree), &numbers{slots: map[uint64]runq.Slot{}, next: runq.First - 1},
+		runq.Options{Groups: mostGroups})
+	s := &subject{begin: pair(10)}
+	m.subjects = []*subject{s}
+	if got := m.behind(pair(12), s.begin); got[0].Time != 2 || got[0].Phantom != 1 {
+		t.Errorf("since the measurement began: %+v", got)
 	}
-	check("at first", p.since(list(10, 20, 30)), 10, 20, 30)
-	p.reuse(4)
-	check("once 4 is another group", p.since(list(12, 22, 32)), 0, 22, 0)
-	check("and later", p.since(list(20, 23, 39)), 8, 23, 7)
+	if got := m.behind(pair(4), s.begin); got[0].Time != 4 || got[0].Phantom != 2 {
+		t.Errorf("once its pairs were deleted: %+v", got)
+	}
+	if _, err := m.set(report.Container{Cgroup: "/a"}, 7, false, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.behind(pair(12), s.begin); got[0].Time != 12 || got[0].Cgroup != "/a" {
+		t.Errorf("once the number is another group: %+v", got)
+	}
 }

@@ -26,13 +26,18 @@ type Group struct {
 }
 
 // Set numbers a group, or changes a numbered group. The sums of a number start from their present values:
-// a group that was forgotten may have had it.
+// a group that was forgotten may have had it. Its pairs start from nothing.
 func (p *Probe) Set(g Group) (Slot, error) {
 	slot, there := p.slots[g.Inode]
 	if !there {
 		var room bool
 		if slot, room = p.vacant(); !room {
 			return Others, fmt.Errorf("runq: group %d: the table is full with %d groups", g.Inode, p.rows-int(First))
+		}
+		if slot != p.next && p.clean == 0 {
+			if err := p.sweep(); err != nil {
+				return Others, err
+			}
 		}
 	}
 	if err := p.objects.Groups.Put(uint32(slot), facts(g)); err != nil {
@@ -48,7 +53,7 @@ func (p *Probe) Set(g Group) (Slot, error) {
 	if slot == p.next {
 		p.next++
 	} else {
-		p.free = p.free[1:]
+		p.free, p.clean = p.free[1:], p.clean-1
 	}
 	return slot, p.announce(g.Inode)
 }
@@ -84,8 +89,41 @@ func (p *Probe) Forget(inode uint64) error {
 		return fmt.Errorf("runq: forget group %d: %w", inode, err)
 	}
 	delete(p.slots, inode)
-	p.free = append(p.free, slot)
-	return p.announce(inode)
+	p.free, p.unswept = append(p.free, slot), p.unswept+1
+	if err := p.announce(inode); err != nil {
+		return err
+	}
+	most := int64(p.objects.Pairs.MaxEntries())
+	if count(p.objects.Paired)-p.deleted > most/2 && int64(p.unswept) > most/1024 {
+		return p.sweep()
+	}
+	return nil
+}
+
+// sweep deletes the pairs of forgotten groups: where the table of pairs fills, and before a number is given again.
+// Until then who waited for such a group knows for how long. Those forgotten last may have a thread whose wait is not
+// over, and are not clean after this.
+func (p *Probe) sweep() error {
+	list, err := p.Pairs()
+	if err != nil {
+		return err
+	}
+	gone := make([]bool, p.rows)
+	for _, slot := range p.free {
+		gone[slot] = true
+	}
+	for _, one := range list {
+		if !gone[one.Waiter] && !gone[one.Runner] {
+			continue
+		}
+		key := kernelPairKey{Waiter: uint32(one.Waiter), Runner: uint32(one.Runner)}
+		if err := p.objects.Pairs.Delete(key); err != nil {
+			return fmt.Errorf("runq: delete the pairs of forgotten groups: %w", err)
+		}
+		p.deleted++
+	}
+	p.clean, p.unswept = max(p.clean, len(p.free)/2, 1), 0
+	return nil
 }
 
 func facts(g Group) kernelFacts {

@@ -179,6 +179,7 @@ const (
 	kernelVarIdle              = "idle"
 	kernelVarMissed            = "missed"
 	kernelVarNamed             = "named"
+	kernelVarPaired            = "paired"
 	kernelVarPossible          = "possible"
 	kernelVarRowCells          = "row_cells"
 	kernelVarSiblings          = "siblings"
@@ -262,6 +263,7 @@ type kernelVariableSpecs struct {
 	Idle       *ebpf.VariableSpec `ebpf:"idle"`
 	Missed     *ebpf.VariableSpec `ebpf:"missed"`
 	Named      *ebpf.VariableSpec `ebpf:"named"`
+	Paired     *ebpf.VariableSpec `ebpf:"paired"`
 	Possible   *ebpf.VariableSpec `ebpf:"possible"`
 	RowCells   *ebpf.VariableSpec `ebpf:"row_cells"`
 	Siblings   *ebpf.VariableSpec `ebpf:"siblings"`
@@ -327,6 +329,7 @@ type kernelVariables struct {
 	Idle       *ebpf.Variable `ebpf:"idle"`
 	Missed     *ebpf.Variable `ebpf:"missed"`
 	Named      *ebpf.Variable `ebpf:"named"`
+	Paired     *ebpf.Variable `ebpf:"paired"`
 	Possible   *ebpf.Variable `ebpf:"possible"`
 	RowCells   *ebpf.Variable `ebpf:"row_cells"`
 	Siblings   *ebpf.Variable `ebpf:"siblings"`

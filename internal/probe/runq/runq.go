@@ -26,6 +26,7 @@ type Options struct {
 
 	change   func(*ebpf.CollectionSpec) // tests break the programs with it
 	rowCells int                        // and have few cells for a CPU
+	pairs    int                        // and little room for pairs
 }
 
 // Slot is the number of a group. Numbers below First are for threads of groups that were not set.
@@ -59,6 +60,9 @@ type Probe struct {
 	slots    map[uint64]Slot // by inode
 	next     Slot            // that no group has had yet
 	free     []Slot          // of groups that were forgotten, in that order
+	clean    int             // of free, the first ones: their pairs are deleted; see sweep
+	unswept  int             // forgotten since the last sweep
+	deleted  int64           // pairs
 	revision uint32
 
 	irq, steal bool // see Separates
@@ -116,6 +120,9 @@ func (p *Probe) fit(spec *ebpf.CollectionSpec, o Options, cpus int) error {
 	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, max(defaultTasks, 4*threads())))
 	for _, name := range []string{kernelMapCpus, kernelMapBills, kernelMapSides} {
 		spec.Maps[name].MaxEntries = uint32(p.cpus)
+	}
+	if o.pairs > 0 {
+		spec.Maps[kernelMapPairs].MaxEntries = uint32(o.pairs)
 	}
 	p.rowCells = cmp.Or(o.rowCells, rowCells(p.rows, p.cpus))
 	spec.Maps[kernelMapCells].MaxEntries = uint32(p.rowCells * p.cpus)

@@ -187,6 +187,7 @@ const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
 u32 generation = 1;   // user space raises it when slots have changed
 struct line idle[WORDS]; // CPUs that are
 u64 unseen, unpaired; // tasks and pairs that the full tables did not take
+u64 paired;	      // pairs that the table has taken
 u64 missed;	      // switches without an event
 
 // nearest finds the slot of a task of a group: that of the nearest group above it that has one.
@@ -329,8 +330,10 @@ static inline void pay(u32 waiter, u32 runner, struct pair *d)
 	if (!named)
 		return;
 	v = bpf_map_lookup_elem(&pairs, &key);
-	if (!v && !bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST))
+	if (!v && !bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST)) {
+		add(&paired, 1);
 		return;
+	}
 	v = v ?: bpf_map_lookup_elem(&pairs, &key); // another CPU was first, or the table is full
 	if (!v) {
 		add(&unpaired, 1);
