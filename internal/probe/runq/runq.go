@@ -19,7 +19,7 @@ import (
 // Options of a probe; the zero value is a good one.
 type Options struct {
 	Groups   int         // how many can have a number; 0: 4096
-	Tasks    int         // threads of the machine at one time; 0: four times as many as there are, and 32768 at least
+	Tasks    int         // threads of the machine at one time; 0: see tasks
 	Siblings map[int]int // the other hardware thread of a CPU's core; CPUs without one are left out
 	Stats    bool        // the kernel measures what the programs cost: see Cost
 	Nameless bool        // waits are not counted by neighbour: there are no Pairs, and the programs cost less
@@ -42,7 +42,8 @@ const (
 
 const (
 	defaultGroups = 4096
-	defaultTasks  = 32768
+	fewestTasks   = 32768
+	mostTasks     = 131072
 	maxCPUs       = 1024 // WORDS in bpf/runq.bpf.c
 )
 
@@ -117,7 +118,7 @@ func (p *Probe) fit(spec *ebpf.CollectionSpec, o Options, cpus int) error {
 		return fmt.Errorf("%d CPUs: at most %d are supported", p.cpus, maxCPUs)
 	}
 	p.rows = int(First) + cmp.Or(o.Groups, defaultGroups)
-	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, max(defaultTasks, 4*threads())))
+	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, tasks(threads())))
 	for _, name := range []string{kernelMapCpus, kernelMapBills, kernelMapSides} {
 		spec.Maps[name].MaxEntries = uint32(p.cpus)
 	}
@@ -161,6 +162,10 @@ func rowCells(rows, cpus int) int {
 	const most = 8 << 20
 	return min(rows, max(int(First)+1, most/(cpus*int(unsafe.Sizeof(kernelCell{})))))
 }
+
+// tasks is how many threads the table has room for, where so many are there at the start. A tenant may make any number:
+// hence the most, 17 MiB.
+func tasks(threads int) int { return min(max(fewestTasks, 4*threads), mostTasks) }
 
 // threads are those of the machine now: /proc/loadavg ends with "running/all last".
 func threads() int {
