@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/bandwidth"
@@ -21,15 +22,18 @@ import (
 //     when the write returns. Else the group is read once more just before its period ends: the refill was effective if
 //     the group used more than it had left, and ineffective if the throttle lasted until then.
 //   - A refill ahead of a throttle was effective if the group used more than it had left. It was ineffective if a
-//     throttle began although the group had used no more than that. Else it was unneeded: the job ended by itself.
+//     throttle began although no quota was granted: a write that refills leaves a whole quota in the pool, so what the
+//     group has used since the event and still holds is a quota at least. Else it was unneeded: the job ended by
+//     itself, or what was left at the event would have lasted about as long.
 //
-// After missesToDoubt ineffective refills in a row the group is raised instead of refilled. After as many in a row,
-// each in another group than the one before, all groups are. After a back-off, which doubles each time, the next
-// throttle is answered by a refill again, and its effect decides.
+// After missesToDoubt ineffective refills in a row the group is raised instead of refilled. After as many in a row in
+// different tenants all groups are: no tenant alone stops the refills of the others. After a back-off, which doubles
+// each time, the next throttle is answered by a refill again, and its effect decides.
 //
-// Known limits: usage is accounted at ticks, so a refill that was needed for less than a tick counts as unneeded. A
-// throttle that ends by itself between the reading and the write (CPUs return runtime that they do not need) counts as
-// ineffective if the group then uses little.
+// Known limits: usage is accounted at ticks, so a refill that was needed for less than a tick counts as unneeded. So
+// does one ahead of a throttle, where many CPUs hold so much that little of the quota is new (CPUs may run beyond their
+// slices, up to a tick each, so that little more proves nothing). A throttle that ends by itself between the reading
+// and the write (CPUs return runtime that they do not need) counts as ineffective if the group then uses little.
 
 const (
 	// missesToDoubt: one ineffective refill may be a stall of the machine, or a throttle that ended by itself. Three in
@@ -51,7 +55,7 @@ type Effect string
 const (
 	Undecided   Effect = ""            // it is not known yet
 	Effective   Effect = "effective"   // it ended a throttle, or prevented one
-	Unneeded    Effect = "unneeded"    // the throttle that was foreseen would not have begun, or ended by itself
+	Unneeded    Effect = "unneeded"    // no throttle would have begun, or it ended by itself, or began soon
 	Ineffective Effect = "ineffective" // the group stayed throttled
 )
 
@@ -125,33 +129,38 @@ func (r *Refill) Throttled(t bandwidth.Throttle) Effect {
 	if !known || !t.UseKnown {
 		return Undecided
 	}
-	if ran := t.Used - r.For.Used; ran > left+t.Bandwidth.Quota/2 {
-		return Effective // half a quota more, because CPUs may run beyond their slices, up to a tick each
+	quota := min(r.For.Bandwidth.Quota, t.Bandwidth.Quota)
+	switch ran := t.Used - r.For.Used; {
+	case ran > left+quota/2: // half a quota more, because CPUs may run beyond their slices, up to a tick each
+		return Effective
+	case ran+t.Left < quota-useSlack: // tg_set_cfs_bandwidth would have left a quota in the pool
+		return Ineffective
 	}
-	return Ineffective
+	return Unneeded
 }
 
 // trust says whether refills are known to have effect, for one group or for the node.
 type trust struct {
-	misses int // ineffective refills in a row
-	last   workload.ID
+	missed []string // the tenants of the ineffective refills in a row, until trust is lost
 	retry  plan.Backoff
 }
 
 // lost says that refills are not known to have effect.
-func (t *trust) lost() bool { return t.misses >= missesToDoubt }
+func (t *trust) lost() bool { return len(t.missed) >= missesToDoubt }
 
 // open says whether refills may be made.
 func (t *trust) open(now time.Time) bool { return !t.lost() || t.retry.Ready(now) }
 
 // learn records an effect, and returns the trust after it.
-func (t *trust) learn(now time.Time, of workload.ID, e Effect) Trust {
+func (t *trust) learn(now time.Time, tenant string, e Effect) Trust {
 	before, again := t.lost(), false
 	switch e {
 	case Effective:
 		*t = trust{}
 	case Ineffective:
-		t.misses, t.last = t.misses+1, of
+		if !before {
+			t.missed = append(t.missed, tenant)
+		}
 		if again = t.lost() && t.retry.Ready(now); again {
 			t.retry.Hit(now, firstDoubt, mostDoubt)
 		}
@@ -173,9 +182,10 @@ func (s *State) Refilled(now time.Time, r *Refill, e Effect) (group, node Trust)
 	if m == nil || e == Undecided {
 		return group, node
 	}
-	group = m.trust.learn(now, r.Of, e)
-	if e != Ineffective || s.trust.last != r.Of {
-		node = s.trust.learn(now, r.Of, e)
+	tenant := m.owner.Tenant()
+	group = m.trust.learn(now, tenant, e)
+	if e != Ineffective || s.trust.lost() || !slices.Contains(s.trust.missed, tenant) {
+		node = s.trust.learn(now, tenant, e)
 	}
 	return group, node
 }

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
 
@@ -72,6 +73,9 @@ func TestThrottledAhead(t *testing.T) {
 	begun := t0.Add(time.Second)
 	ahead := bandwidth.Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms},
 		Expires: begun.Add(60 * ms), UseKnown: true, Used: 46 * ms, Left: 4 * ms}
+	held := func(ran, left time.Duration) func(refill, throttle *bandwidth.Throttle) { // 28 ms at the refill
+		return func(r, th *bandwidth.Throttle) { r.Left, th.Used, th.Left = 28*ms, r.Used+ran, left }
+	}
 	for name, c := range map[string]struct {
 		change func(refill, throttle *bandwidth.Throttle)
 		effect Effect
@@ -79,6 +83,9 @@ func TestThrottledAhead(t *testing.T) {
 		"as if there had been none":      {func(_, _ *bandwidth.Throttle) {}, Ineffective},
 		"a tick later on each CPU":       {func(_, th *bandwidth.Throttle) { th.Used += 8 * ms }, Ineffective},
 		"after what it handed out":       {func(_, th *bandwidth.Throttle) { th.Used += 50 * ms }, Effective},
+		"CPUs held much of it before":    {held(50*ms, 0), Unneeded},
+		"and hold some of it now":        {held(40*ms, 10*ms), Unneeded},
+		"they held much, and no more":    {held(36*ms, 0), Ineffective},
 		"it began before the write":      {func(_, th *bandwidth.Throttle) { th.At = begun }, Undecided},
 		"in the next period":             {func(_, th *bandwidth.Throttle) { th.At = begun.Add(61 * ms) }, Undecided},
 		"it is foreseen again":           {func(_, th *bandwidth.Throttle) { th.Ahead = true }, Undecided},
@@ -98,13 +105,13 @@ func TestThrottledAhead(t *testing.T) {
 }
 
 // TestTrust: after three ineffective refills in a row a group is refilled no more for a minute, and then once, and
-// after three in a row in changing groups none is.
+// after three in a row in different tenants none is.
 func TestTrust(t *testing.T) {
 	s := NewState(0)
 	ids := map[string]workload.ID{}
 	for i, path := range []string{"a", "b", "c"} {
 		id := workload.ID{Path: path, Inode: uint64(i + 1)}
-		ids[path], s.groups[id] = id, &memory{}
+		ids[path], s.groups[id] = id, &memory{owner: tenant.Owner{Namespace: path}}
 	}
 	const e, n, u = Effective, Ineffective, Unneeded
 	for i, c := range []struct {
@@ -151,5 +158,28 @@ func TestTrust(t *testing.T) {
 			t.Errorf("%d: %s %s: refilled are %q, group %+v, node %+v; want %q, news %v %v", i, c.of, c.effect, got,
 				group, node, c.refills, c.group, c.node)
 		}
+	}
+}
+
+// TestTenantAlone: ineffective refills of one tenant, in whatever order of its groups, leave those of the others as
+// they are; with a third tenant nothing is refilled.
+func TestTenantAlone(t *testing.T) {
+	s := NewState(0)
+	ids := map[string]workload.ID{}
+	for i, name := range []string{"x/a", "x/b", "y/c", "z/d"} {
+		id := workload.ID{Path: name, Inode: uint64(i + 1)}
+		ids[name], s.groups[id] = id, &memory{owner: tenant.Owner{Pod: name, Namespace: name[:1]}}
+	}
+	miss := func(names ...string) {
+		for _, name := range names {
+			s.Refilled(t0, &Refill{Of: ids[name]}, Ineffective)
+		}
+	}
+	miss("x/a", "x/b", "x/a", "x/b", "y/c", "x/a", "y/c")
+	if s.Refills(t0, ids["x/a"]) || !s.Refills(t0, ids["y/c"]) || !s.Refills(t0, ids["z/d"]) {
+		t.Error("ineffective refills of two tenants have stopped the refills of all")
+	}
+	if miss("z/d"); s.Refills(t0, ids["z/d"]) {
+		t.Error("three tenants are refilled without effect, and the refills go on")
 	}
 }

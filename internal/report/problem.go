@@ -42,7 +42,7 @@ const (
 	ProblemRefillsOff = "%s: refills have no effect: its throttles are answered by raises of the quota, and by a " +
 		"refill again " +
 		"from %s on; hint: " + refillsHint
-	// Three refills in a row, each in another group, had no effect. Do: see refill-on-rewrite in `plimsoll doctor`.
+	// Three refills in a row, each in another tenant, had no effect. Do: see refill-on-rewrite in `plimsoll doctor`.
 	ProblemRefillsOffNode = "refills have no effect on this node: throttles are answered by raises of the quota, " +
 		"and by a refill again " +
 		"from %s on; hint: " + refillsHint

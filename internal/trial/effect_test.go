@@ -95,7 +95,7 @@ func TestEffectsAreSeen(t *testing.T) {
 	}
 }
 
-// TestNoRefillHasEffect: after ineffective refills in several groups, all groups are raised at once when they are
+// TestNoRefillHasEffect: after ineffective refills in several tenants, all groups are raised at once when they are
 // throttled, also those without a refill of their own; and one refill with effect is enough to trust refills again.
 func TestNoRefillHasEffect(t *testing.T) {
 	var groups []Group
