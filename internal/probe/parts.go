@@ -55,7 +55,11 @@ func (p *Probe) Missing() []Missing {
 	return slices.Clone(p.missing)
 }
 
+// lacks lists a part once, with the first refusal: several programs may belong to it, and metrics go by its name.
 func (p *Probe) lacks(part string, err error) {
+	if slices.ContainsFunc(p.missing, func(m Missing) bool { return m.Part == part }) {
+		return
+	}
 	p.missing = append(p.missing, Missing{Part: part, Lost: lost(part), Err: err})
 }
 

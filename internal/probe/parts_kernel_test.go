@@ -17,22 +17,26 @@ import (
 func TestEachPartIsRefused(t *testing.T) {
 	broken := asm.Instructions{asm.LoadMem(asm.R0, asm.R10, 8, asm.DWord), asm.Return()} // above the stack
 	for _, c := range []struct {
-		program string
-		missing []string
+		programs []string
+		missing  []string
 	}{
-		{kernelProgSchedStatRuntime, []string{PartForecast}},
-		{kernelProgHrtimerExpireEntry, []string{PartPeriods}},
-		{kernelProgSchedWakeup, []string{PartWakeups}},
-		{kernelProgSchedWakeupNew, []string{PartWakeups}},
-		{kernelProgSchedMigrateTask, []string{PartWakeups}},
+		{[]string{kernelProgSchedStatRuntime}, []string{PartForecast}},
+		{[]string{kernelProgHrtimerExpireEntry}, []string{PartPeriods}},
+		{[]string{kernelProgSchedWakeup}, []string{PartWakeups}},
+		{[]string{kernelProgSchedWakeupNew}, []string{PartWakeups}},
+		{[]string{kernelProgSchedMigrateTask}, []string{PartWakeups}},
+		{[]string{kernelProgSchedWakeup, kernelProgSchedWakeupNew}, []string{PartWakeups}}, // of the same code
 	} {
-		t.Run(c.program, func(t *testing.T) {
+		names := strings.Join(c.programs, ",")
+		t.Run(names, func(t *testing.T) {
 			if slices.Contains(c.missing, PartWakeups) && oneByOne(kernelTypes) {
 				cgrouptest.Elsewhere(t, "tier vm, on 5.10 to 6.12", "a switch shows all here, and %s is not loaded",
-					c.program)
+					names)
 			}
 			checkParts(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
-				spec.Programs[c.program].Instructions = broken
+				for _, name := range c.programs {
+					spec.Programs[name].Instructions = broken
+				}
 			}}, c.missing)
 		})
 	}
