@@ -63,6 +63,11 @@ func (p *Probe) lacks(part string, err error) {
 	p.missing = append(p.missing, Missing{Part: part, Lost: lost(part), Err: err})
 }
 
+// wakeups are the programs of PartWakeups.
+func wakeups() []string {
+	return []string{kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask}
+}
+
 // load loads the program that reports throttles, and then each other requested part.
 func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 	how := o.how()
@@ -82,7 +87,7 @@ func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 		return err
 	}
 	if !oneByOne(o.types) {
-		for _, name := range []string{kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask} {
+		for _, name := range wakeups() {
 			if err := p.add(spec, name, how); err != nil {
 				p.lacks(PartWakeups, err)
 			}
@@ -114,6 +119,36 @@ func (p *Probe) loadAccounts(spec *ebpf.CollectionSpec, o Options) {
 	if err != nil {
 		p.lacks(PartPeriods, err)
 	}
+}
+
+// attach attaches the loaded programs, each part by itself, as they were loaded. Without the program that marks CPUs a
+// period would seem to have no use, so it is not counted then.
+func (p *Probe) attach(one func(name string) error, use bool) error {
+	if err := one(kernelProgSchedSwitch); err != nil {
+		return err
+	}
+	for _, name := range wakeups() {
+		if err := one(name); err != nil {
+			p.lacks(PartWakeups, err)
+		}
+	}
+	err := one(kernelProgSchedStatRuntime)
+	if err != nil {
+		p.lacks(PartForecast, err)
+	}
+	if !use {
+		return nil
+	}
+	if err == nil {
+		err = one(kernelProgSchedStatRuntimeActive)
+	}
+	if err == nil {
+		err = one(kernelProgHrtimerExpireEntry)
+	}
+	if err != nil {
+		p.lacks(PartPeriods, err)
+	}
+	return nil
 }
 
 func (o Options) how() programs.Options {

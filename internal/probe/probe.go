@@ -64,9 +64,9 @@ type objects struct {
 	kernelVariables
 }
 
-// Open loads the programs and attaches them. It fails where the kernel refuses those that report throttles; what
-// else it refuses is in Missing. Explain says what can be done about its error, and the verifier's log is in it:
-// fmt.Printf("%+v", e) with e an *ebpf.VerifierError.
+// Open loads the programs and attaches them. It fails where the kernel refuses the one that reports throttles; what
+// else it refuses, to load or to attach, is in Missing. Explain says what can be done about its error, and the
+// verifier's log is in it: fmt.Printf("%+v", e) with e an *ebpf.VerifierError.
 func Open(o Options) (*Probe, error) {
 	p := &Probe{watched: map[uint64]bool{}, orders: map[uint64]kernelOrder{}, realtime: o.Realtime}
 	if err := p.open(o); err != nil {
@@ -98,7 +98,7 @@ func (p *Probe) open(o Options) error {
 	if err = p.openRecords(o); err != nil {
 		return err
 	}
-	return p.programs.Attach()
+	return p.attach(p.programs.AttachOne, o.Use)
 }
 
 // apply writes the options into the programs before they are loaded.

@@ -119,12 +119,24 @@ func (s *Set) Attach(but ...string) error {
 		if slices.Contains(but, program.Name) {
 			continue
 		}
-		l, err := link.AttachTracing(link.TracingOptions{Program: program.Program})
-		if err != nil {
-			return fmt.Errorf("attach %s: %w", program.Name, err)
+		if err := s.AttachOne(program.Name); err != nil {
+			return err
 		}
-		s.links = append(s.links, l)
 	}
+	return nil
+}
+
+// AttachOne attaches the program of a name; nothing happens where it is not loaded.
+func (s *Set) AttachOne(name string) error {
+	program := s.Get(name)
+	if program == nil {
+		return nil
+	}
+	l, err := link.AttachTracing(link.TracingOptions{Program: program})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", name, err)
+	}
+	s.links = append(s.links, l)
 	return nil
 }
 
