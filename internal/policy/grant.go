@@ -37,7 +37,7 @@ import (
 // (tg_set_cfs_bandwidth resets their runtime_remaining, also from below 0). That debt is not charged: the last refill
 // under the cap has room for exactly one quota, and would hardly ever be allowed. So a period can exceed the cap by as
 // much. It is not refilled again once it has used the cap by the kernel's own account (refill.go), which there is on up
-// to 64 CPUs at a time, and the budget counts all of it.
+// to 64 CPUs at a time, of tasks less than twelve levels below, and the budget counts all of it.
 
 // writeDelay is the time that may pass between a reading and the write that it causes.
 const writeDelay = time.Millisecond

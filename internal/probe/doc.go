@@ -37,7 +37,7 @@
 // A throttle is taken to end when a task of the group runs. Where others keep it from running, that time counts too. Of
 // a group that its last task has left, that is the next switch to a task there: a task that moves in while it runs is
 // not seen until it has slept. The time without any task is not counted in any case. The programs search twelve levels
-// above a task for groups.
+// above a task for groups; the use of a watched group above them is not known.
 package probe
 
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-Wall -Werror -mcpu=v3" -go-package probe kernel bpf/throttle.bpf.c

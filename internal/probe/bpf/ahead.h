@@ -140,6 +140,7 @@ static inline int account(u64 *ctx, bool ahead)
 		if (!se)
 			return 0;
 	}
+	nested((u64)READ(p, sched_task_group));
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 // group.h: the watched groups, and the counters of each.
 
-#define DEPTH 12 // levels of groups looked at, from the task upwards
+#define DEPTH 12   // levels of groups looked at, from the task upwards
+#define TOPMOST 24 // levels from the root down, on which a group is found that is further above a task
 #define BUCKETS 24
 #define USES 65	   // 0, and 64 sixteenths of the limit
 #define WORDS 16   // of 64 CPUs
@@ -33,7 +34,7 @@ struct group {
 	u64 above;	 // used above the limit in each period, summed up
 	u64 actives;	 // CPUs in active
 	u64 first;	 // the word at which a walk begins
-	u64 unplaced;	 // some of its queues had no room in the map of queues: its sums are not known
+	u64 unplaced;	 // its sums are not known: no room in the map of queues, or tasks too far below it
 	u64 active[WORDS]; // CPUs that have run the group in this period, see queue.h
 	u64 known[WORDS];  // CPUs whose queue of the group is in the map of queues
 	u32 uses[USES];	   // periods by their use, see period.h
@@ -67,6 +68,21 @@ static inline u64 group_of(struct task_group *tg)
 static inline u64 id_of(struct task_group *tg)
 {
 	return tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
+}
+
+// ancestor is the group above a control group on a level.
+static inline u64 ancestor(struct cgroup *c, u32 level)
+{
+	u64 at = 0;
+
+	if (HAS(cgroup___ids, ancestor_ids)) {
+		bpf_probe_read_kernel(&at, sizeof(at), (void *)c + FIELD((struct cgroup___ids *)0, ancestor_ids, FIELD_OFFSET) + 8 * level);
+		return at;
+	}
+	if (!HAS(cgroup___pointers, ancestors))
+		return 0;
+	bpf_probe_read_kernel(&at, sizeof(at), (void *)c + FIELD((struct cgroup___pointers *)0, ancestors, FIELD_OFFSET) + 8 * level);
+	return READ(READ((struct cgroup *)at, kn), id);
 }
 
 static inline u64 cpu_of(struct cfs_rq *q)

@@ -54,6 +54,13 @@ struct kernfs_node {
 };
 struct cgroup {
 	struct kernfs_node *kn;
+	int level; /* 0: the root */
+};
+struct cgroup___ids { /* of the groups above, from the root down */
+	u64 ancestor_ids[1];
+};
+struct cgroup___pointers { /* 6.1, in place of their ids: 7f203bc89eb6 */
+	struct cgroup *ancestors[1];
 };
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;

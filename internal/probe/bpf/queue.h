@@ -234,6 +234,29 @@ global int mark(u64 queue, u64 entity, u32 slot)
 	return 0;
 }
 
+// nested is for a task with more levels above it than are looked at: no CPU is marked for it in groups further up. What
+// these use is not known then, so that nothing takes the part that is seen for the whole (correct in policy/grant.go).
+global int nested(u64 group)
+{
+	struct cgroup *c = READ((struct task_group *)group, css.cgroup);
+	s32 level = READ(c, level);
+
+	for (u32 i = 1; i <= TOPMOST; i++) {
+		struct group *g;
+		u64 id;
+
+		if ((s32)i + DEPTH > level)
+			return 0;
+		id = ancestor(c, i);
+		g = bpf_map_lookup_elem(&groups, &id);
+		if (g) {
+			g->unplaced = 1;
+			g->end = 0;
+		}
+	}
+	return 0;
+}
+
 // recount counts the active CPUs of a group that is marked on this one: others may have been added.
 global int recount(u64 id, u32 slot)
 {
