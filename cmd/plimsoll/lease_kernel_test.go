@@ -86,14 +86,8 @@ func (l *leased) stillRaised() {
 // starts as if nothing had been.
 func (l *leased) putBack() {
 	l.t.Helper()
-	begin, within, earlier := time.Now(), patience(l.after+2*time.Second), l.withoutALook()
 	l.stillRaised()
-	same(l.t, 4*within, l.before, l.group)
-	took, gaps := time.Since(begin).Round(ms), l.withoutALook()-earlier
-	l.t.Logf("put back after %v", took)
-	if took > within+gaps {
-		l.t.Errorf("put back after %v, and gaps between looks explain %v\n%s", took, gaps, l.watcher.log)
-	}
+	l.awaitLimits()
 	if readings := l.stop(); !emulated() {
 		checkCap(l.t, readings, 3*hogLimit)
 	}
@@ -102,6 +96,19 @@ func (l *leased) putBack() {
 		l.t.Errorf("plimsoll-lease does not say so:\n%s", l.watcher.log)
 	}
 	l.startsAgain()
+}
+
+// awaitLimits waits for the limits to be back, at most for the lease and two seconds, and for the time that the machine
+// did not let plimsoll-lease look.
+func (l *leased) awaitLimits() {
+	l.t.Helper()
+	begin, within, earlier := time.Now(), patience(l.after+2*time.Second), l.withoutALook()
+	same(l.t, 4*within, l.before, l.group)
+	took, gaps := time.Since(begin).Round(ms), l.withoutALook()-earlier
+	l.t.Logf("put back after %v", took)
+	if took > within+gaps {
+		l.t.Errorf("put back after %v, and gaps between looks explain %v\n%s", took, gaps, l.watcher.log)
+	}
 }
 
 // withoutALook is the time that a lease is longer by for gaps between the looks of plimsoll-lease: each of them, and
@@ -145,9 +152,7 @@ func TestLeaseOfAStoppedAgent(t *testing.T) {
 	default:
 	}
 	l.after /= 2 // what is left
-	eventually(t, patience(l.after+2*time.Second), func() string {
-		return cmp.Diff(l.before, files(t, l.group))
-	})
+	l.awaitLimits()
 	if s := l.agent.wait().Signal(); s != syscall.SIGKILL {
 		t.Errorf("the agent ended with %v", s)
 	}
@@ -288,7 +293,7 @@ func TestLeaseThatIsAskedToEnd(t *testing.T) {
 	if err := l.watcher.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	same(t, patience(l.after+2*time.Second), l.before, l.group)
+	l.awaitLimits()
 	select {
 	case <-l.watcher.done:
 		if code := l.watcher.cmd.ProcessState.ExitCode(); code != 0 {
