@@ -54,3 +54,12 @@ func TestClassesAdmit(t *testing.T) {
 		near(t, "risk", got, s.Coinciding.Value, 0.03*s.Coinciding.Value+1e-4)
 	}
 }
+
+// TestNearlyFull: a container whose demand is next to its quota counts as one that is throttled for ever. Its lattice
+// would have billions of points.
+func TestNearlyFull(t *testing.T) {
+	l := must[Law](t)(Classes(0.25, []int64{500_000_001, 0, 500_000_000}))
+	n := must[Node](t)(Homogeneous(4, 1, 1, l))
+	n.Capacity = 0.9
+	near(t, "risk", must[float64](t)(Risk(n)), 1, 1e-9)
+}

@@ -104,6 +104,11 @@ func TestRaises(t *testing.T) {
 	if r, err := LoadLine(16, demands, 99.9); err != nil || r.Asked > 1e-9 {
 		t.Errorf("saved: %+v, %v; want no risk", r, err)
 	}
+	peaks := Demand{Quota: 1, Burst: 1, Raise: 2, Uses: make([]int64, 65)}
+	peaks.Uses[1], peaks.Uses[64] = 5700, 300 // 4 CPUs, and the cap is 3
+	if r, err := LoadLine(3.5, []Demand{peaks}, 99.9); err != nil || r.Asked != 0 {
+		t.Errorf("a burst on top of the cap: %+v, %v; want no risk", r, err)
+	}
 }
 
 // TestRarePeaks: what a container demands in one period of a thousand is in the risk of many.
