@@ -144,7 +144,7 @@ func (p *plugin) status(cmd *cobra.Command, name []string) error {
 	answers := answersOf[report.Status](cmd, cluster, pods, fanout.NodeTimeout, page("status"))
 	if len(name) > 0 {
 		if answers, err = report.Having(answers, name[0]); err != nil {
-			return heard(err, report.NewCluster(answers).Silent())
+			return namingSilent(err, report.NewCluster(answers).Silent())
 		}
 	}
 	return tell(cmd, p, answers)
@@ -186,8 +186,8 @@ func tell[T report.Page](cmd *cobra.Command, p *plugin, answers []report.Answer[
 	return nil
 }
 
-// heard is the error of a command after nodes gave no answer: what was not found may be on one of them.
-func heard(err error, silent []string) error {
+// namingSilent adds the nodes without an answer to the error of a command: what was not found may be on one of them.
+func namingSilent(err error, silent []string) error {
 	var unknown *report.UnknownError
 	switch {
 	case len(silent) == 0, err != nil && !errors.As(err, &unknown):

@@ -51,7 +51,7 @@ func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string,
 		views, s.views[a.Node], s.answered[a.Node] = append(views, v), v, a.Pod
 	}
 	if len(views) == 0 {
-		return view.View{}, nil, heard(nil, s.silent)
+		return view.View{}, nil, namingSilent(nil, s.silent)
 	}
 	v, nodes := top.Merge(views)
 	v.Problems = slices.Concat(s.silent, v.Problems)
@@ -97,7 +97,7 @@ func (p *plugin) topCommand() *cobra.Command {
 			}
 			err = f.show(cmd, s, screen.Options{Every: 2 * time.Second, Wait: fanout.NodeTimeout})
 			if f.once {
-				err = heard(err, s.silent)
+				err = namingSilent(err, s.silent)
 			}
 			return err
 		},
@@ -119,7 +119,7 @@ func (p *plugin) whyCommand() *cobra.Command {
 				return err
 			}
 			err = f.explain(cmd, s, args[0], "kubectl plimsoll diagnose", s.on)
-			return heard(err, s.silent)
+			return namingSilent(err, s.silent)
 		},
 	}
 	f.register(cmd)
@@ -147,7 +147,7 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return heard(askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout,
+			return namingSilent(askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout,
 				func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
 					return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()},
 						names[a.Name]...)...)
@@ -179,7 +179,7 @@ func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]stri
 		if len(s.silent) < len(answers) { // a pod without containers
 			err = &report.UnknownError{Arg: arg}
 		}
-		return nil, nil, heard(err, s.silent)
+		return nil, nil, namingSilent(err, s.silent)
 	}
 	pods := slices.DeleteFunc(slices.Clone(s.pods), func(a kube.AgentPod) bool { return len(names[a.Name]) == 0 })
 	return names, pods, nil
