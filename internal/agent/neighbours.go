@@ -103,7 +103,7 @@ func (a *Agent) measureRisk(now time.Time) {
 		for id, g := range a.groups {
 			// Without a limit there is no burst, though suppression may have set a quota.
 			if g.Level == observe.LevelContainer && g.Disk.Limited() && g.limit.Limited() {
-				burst, raise := policy.Asked(g.Strategy, a.Rules)
+				burst, raise := policy.Requested(g.Strategy, a.Rules)
 				groups = append(groups, risk.Group{ID: id, Limit: g.limit.Quota, Bandwidth: g.Disk, Since: g.Since,
 					Burst: burst, Raise: raise})
 			}

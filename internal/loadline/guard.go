@@ -4,15 +4,15 @@ import "fmt"
 
 // Sizing is what the guard of the node's load line decides.
 type Sizing struct {
-	Share float64 // of what is asked for
-	Asked float64 // the risk with all of it
+	Share float64 // of the requested bursts
+	Asked float64 // the risk with all of them
 	Risk  float64 // the risk with the share
-	Met   bool    // the risk is within the bound; if not, it is too high even with nothing
+	Met   bool    // the risk is within the bound; if not, it is too high even without any
 }
 
-// Size finds the largest share of what the containers ask for beyond their limits that keeps the node's risk within a
-// bound: 0.001 keeps P(WCET = 1) at 99.9 %. node is the node with a share; more of it never lowers the risk. The risk
-// is J on a coarse lattice.
+// Size finds the largest share of the requested bursts that keeps the node's risk within a bound: 0.001 keeps
+// P(WCET = 1) at 99.9 %. node is the node with a share; more of it never lowers the risk. The risk is J on a coarse
+// lattice.
 func Size(node func(share float64) Node, bound float64) (Sizing, error) {
 	if !(bound > 0 && bound < 1) {
 		return Sizing{}, refuse("a risk such as 0.001", "bound %v", bound)

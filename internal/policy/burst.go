@@ -43,9 +43,9 @@ func capFor(limit cpu.Bandwidth, s strategy.Strategy) time.Duration {
 	return max(limit.Quota, cpu.Percent(limit.Quota, s.CFSQuotaBurstPercent))
 }
 
-// Asked is what a strategy lets a container use in one period beyond its limit, in limits: so much of saved time, or so
-// much by a higher quota, which need not be saved.
-func Asked(s strategy.Strategy, r Rules) (burst, raise float64) {
+// Requested is what a strategy lets a container use in one period beyond its limit, in limits: so much of saved time,
+// or so much by a higher quota, which need not be saved.
+func Requested(s strategy.Strategy, r Rules) (burst, raise float64) {
 	if s.Policy.Burst() && r.Burst {
 		burst = float64(s.CPUBurstPercent) / 100
 		if !r.BurstAboveQuota {
@@ -64,7 +64,7 @@ func cut(s strategy.Strategy, part float64, r Rules) strategy.Strategy {
 		return s
 	}
 	share := 1 - part
-	s.CPUBurstPercent = min(s.CPUBurstPercent, int64(100*share*max(Asked(s, r))))
+	s.CPUBurstPercent = min(s.CPUBurstPercent, int64(100*share*max(Requested(s, r))))
 	s.CFSQuotaBurstPercent = 100 + int64(share*float64(s.CFSQuotaBurstPercent-100))
 	s.StartupBurstPercent = 100 + int64(share*float64(s.StartupBurstPercent-100))
 	return s

@@ -55,7 +55,7 @@ func TestCut(t *testing.T) {
 		policy         strategy.Policy
 		rules          Rules
 		part           float64
-		saved, raise   float64 // asked for
+		saved, raise   float64 // requested
 		burst, raising int64
 	}{
 		{strategy.Auto, Rules{Burst: true}, 0, 1, 2, 1000, 300},
@@ -73,10 +73,10 @@ func TestCut(t *testing.T) {
 		if want := 500 - int64(400*c.part); got.StartupBurstPercent != want {
 			t.Errorf("%s, %v off: cap of a start %d %%, want %d", c.policy, c.part, got.StartupBurstPercent, want)
 		}
-		saved, raise := Asked(s, c.rules)
+		saved, raise := Requested(s, c.rules)
 		if saved != c.saved || raise != c.raise || got.CPUBurstPercent != c.burst ||
 			got.CFSQuotaBurstPercent != c.raising {
-			t.Errorf("%s, %v off: asked %v and %v, burst %d %%, cap %d %%; want %v, %v, %d, %d", c.policy, c.part,
+			t.Errorf("%s, %v off: requested %v and %v, burst %d %%, cap %d %%; want %v, %v, %d, %d", c.policy, c.part,
 				saved, raise, got.CPUBurstPercent, got.CFSQuotaBurstPercent, c.saved, c.raise, c.burst, c.raising)
 		}
 	}

@@ -24,7 +24,7 @@ type Group struct {
 	Limit time.Duration // the owner's quota
 	cpu.Bandwidth
 	Since        time.Time // when the container was first seen
-	Burst, Raise float64   // asked for, in limits (policy.Asked)
+	Burst, Raise float64   // requested, in limits (policy.Requested)
 }
 
 // Meter measures.

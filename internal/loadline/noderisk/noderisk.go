@@ -5,7 +5,7 @@
 //
 // Approach: the recent demand of each container per period, counted in sixteenths of its limit, is its distribution.
 // From the distributions, loadline computes how often the demands admitted in a period exceed the node's capacity, and
-// the largest share of what was asked for with which that happens in no more periods than the operator allows
+// the largest share of the requested bursts with which that happens in no more periods than the operator allows
 // (loadLinePercent). Every container's cpuBurstPercent is multiplied by the share, and so are the parts of
 // cfsQuotaBurstPercent and startupBurstPercent above 100 %.
 //
@@ -35,8 +35,8 @@ const UsesPerQuota = 16
 // Demand is the recent demand of one container.
 type Demand struct {
 	Quota float64 // its limit in CPUs
-	Burst float64 // asked for of saved time, in limits
-	Raise float64 // asked for by a higher quota, in limits
+	Burst float64 // requested of saved time, in limits
+	Raise float64 // requested by a higher quota, in limits
 	Uses  []int64 // periods by their use: (i-1, i] sixteenths of the limit; the last class is open
 	// Minutes are the parts that Uses is the sum of, oldest first. Only the interval of the risk needs them.
 	Minutes [][]int64
@@ -68,20 +68,20 @@ func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, 
 	return r, nil
 }
 
-// nodeOf is a node with a share of what was asked for.
+// nodeOf gives the node with a share of the requested bursts.
 func nodeOf(capacity float64, demands []Demand) func(share float64) loadline.Node {
 	var list []loadline.Container
-	var asked []Demand
+	var requested []Demand
 	for _, d := range demands {
 		law, err := loadline.Classes(d.Quota/UsesPerQuota, d.Uses)
 		if err != nil {
 			continue // it has used nothing
 		}
-		list, asked = append(list, loadline.Container{Demand: law}), append(asked, d)
+		list, requested = append(list, loadline.Container{Demand: law}), append(requested, d)
 	}
 	return func(share float64) loadline.Node {
 		n := loadline.Node{Capacity: capacity, Containers: slices.Clone(list)}
-		for i, d := range asked {
+		for i, d := range requested {
 			n.Containers[i].Quota = d.Quota * (1 + share*d.Raise)
 			n.Containers[i].Burst = d.Quota * share * max(0, d.Burst-d.Raise)
 		}
