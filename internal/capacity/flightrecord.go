@@ -147,8 +147,8 @@ func livesOf(list []*replay.Series) (lives []life) {
 	return lives
 }
 
-// window is where the containers live that are taken: those that ran in the last tenth of the record, for the others
-// have ended. It begins with the one of them with which it has the most time of all containers together.
+// window is the time to take: until the first of the containers ends that ran in the last tenth of the record, for the
+// others have ended before. It begins with the one of them with which it has the most time of all containers together.
 func window(lives []life) (from, to int) {
 	for _, l := range lives {
 		to = max(to, l.end)
