@@ -55,7 +55,7 @@ type Effect string
 const (
 	Undecided   Effect = ""            // it is not known yet
 	Effective   Effect = "effective"   // it ended a throttle, or prevented one
-	Unneeded    Effect = "unneeded"    // no throttle would have begun, or it ended by itself, or began soon
+	Unneeded    Effect = "unneeded"    // no throttle would have begun, or it ended by itself, or began about as soon
 	Ineffective Effect = "ineffective" // the group stayed throttled
 )
 

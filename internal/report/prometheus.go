@@ -209,7 +209,8 @@ func eventMetrics() []metric[Status] {
 			"99th percentile of the time from the begin of a throttle to its end by a refill, of the recent refills.",
 			func(e Events) float64 { return e.DelayP99.Seconds() }),
 		counter("refills_unneeded_total",
-			"Refills without a visible need: no throttle would have begun, or it ended by itself, or began soon.", nil,
+			"Refills without a visible need: no throttle would have begun, or it ended by itself, or began about as "+
+				"soon.", nil,
 			func(s Status) float64 { return float64(s.Events.Unneeded) }),
 		counter("refills_ineffective_total", "Refills after which the group was throttled all the same.", nil,
 			func(s Status) float64 { return float64(s.Events.Ineffective) }),

@@ -58,7 +58,7 @@ type RequestTotals struct {
 type RequestTimes struct {
 	Problem string `json:"problem,omitempty"` // why response times are not measured
 	// connections that came when 65,536 were traced on the node: their requests are in no figure
-	Untraced int64 `json:"connections_not_traced"`
+	Untraced int64 `json:"connections_untraced"`
 }
 
 func (r RequestTimes) line() string {

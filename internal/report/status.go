@@ -160,7 +160,7 @@ type Totals struct {
 	Raises     int64         `json:"raises"`    // raises of the quota
 	// refills that ended a throttle as it began, or prevented one that was foreseen: those whose effect was seen
 	Refills int64 `json:"refills"`
-	// refills without a visible need: no throttle would have begun, or it ended by itself, or began soon
+	// refills without a visible need: no throttle would have begun, or it ended by itself, or began about as soon
 	Unneeded    int64 `json:"refills_unneeded"`
 	Ineffective int64 `json:"refills_ineffective"` // refills after which the group was throttled all the same
 	// wall time that these throttles would have lasted longer, to their period's end; without time in which the group
@@ -222,7 +222,7 @@ type Events struct {
 	Why        string `json:"why,omitempty"` // why there are none
 	Lost       int64  `json:"lost"`          // throttle events that were lost
 	Refills    int64  `json:"refills"`       // refills that ended a throttle, or prevented one that was foreseen
-	// refills without a visible need: no throttle would have begun, or it ended by itself, or began soon
+	// refills without a visible need: no throttle would have begun, or it ended by itself, or began about as soon
 	Unneeded    int64 `json:"refills_unneeded"`
 	Ineffective int64 `json:"refills_ineffective"` // refills after which the group was throttled all the same
 	// refills had no effect in several containers, and are not tried again before; absent while they have effect
