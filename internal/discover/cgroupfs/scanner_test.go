@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/fsnotify/fsnotify"
 	godbus "github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
@@ -354,7 +353,7 @@ func TestStrayEvents(t *testing.T) {
 func TestNothingWaitsForASource(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	first := true
-	dial := func(context.Context) (*dbus.Conn, error) {
+	dial := func(context.Context) (*godbus.Conn, error) {
 		if first {
 			first = false
 			return nil, godbus.Error{Name: "org.freedesktop.systemd1.NoSuchUnit"}

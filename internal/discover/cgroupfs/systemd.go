@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path"
 	"strings"
 	"sync"
@@ -20,23 +21,39 @@ import (
 const (
 	// busTimeout bounds one question. Discovery waits for it.
 	busTimeout = 500 * time.Millisecond
-	// busRest is how long systemd is left alone after it did not answer.
+	// busBackOff is how long systemd is left alone after it did not answer.
 	busBackOff = 30 * time.Second
 )
 
 // Systemd asks the system manager for the limits of units over D-Bus. It may be used from several goroutines.
 type Systemd struct {
-	dial func(context.Context) (*dbus.Conn, error)
+	dial func(context.Context) (*godbus.Conn, error)
 	now  func() time.Time
 
 	mu    sync.Mutex
-	conn  *dbus.Conn
+	conn  *godbus.Conn
 	end   func()    // of the connection's life
 	until time.Time // no question before
 }
 
 // NewSystemd connects at the first question, to the system bus or, as root, to the manager itself.
-func NewSystemd() *Systemd { return &Systemd{dial: dbus.NewWithContext, now: time.Now} }
+func NewSystemd() *Systemd { return &Systemd{dial: dial, now: time.Now} }
+
+// dial does without the connections of go-systemd: one whose first question is not answered leaves a goroutine behind
+// (NewConnection, v22.7.0).
+func dial(ctx context.Context) (*godbus.Conn, error) {
+	conn, err := godbus.ConnectSystemBus(godbus.WithContext(ctx))
+	if err == nil || os.Geteuid() != 0 {
+		return conn, err
+	}
+	if conn, err = godbus.Dial("unix:path=/run/systemd/private", godbus.WithContext(ctx)); err != nil {
+		return nil, err
+	}
+	if err := conn.Auth([]godbus.Auth{godbus.AuthExternal("0")}); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
 
 var errBackingOff = errors.New("systemd did not answer lately")
 
@@ -104,7 +121,7 @@ func (s *Systemd) ask(ctx context.Context, group string) (cpu.Bandwidth, bool, e
 func (s *Systemd) connect(ctx context.Context) error {
 	life, end := context.WithCancel(context.Background())
 	type dialled struct {
-		conn *dbus.Conn
+		conn *godbus.Conn
 		err  error
 	}
 	done := make(chan dialled, 1)
@@ -125,17 +142,20 @@ func (s *Systemd) connect(ctx context.Context) error {
 	}
 }
 
-func property[T any](ctx context.Context, conn *dbus.Conn, unit, kind, name string) (T, error) {
-	var zero T
-	p, err := conn.GetUnitTypePropertyContext(ctx, unit, kind, name)
+func property[T any](ctx context.Context, conn *godbus.Conn, unit, kind, name string) (value T, err error) {
+	object := conn.Object("org.freedesktop.systemd1",
+		godbus.ObjectPath("/org/freedesktop/systemd1/unit/"+dbus.PathBusEscape(unit)))
+	var answer godbus.Variant
+	err = object.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, "org.freedesktop.systemd1."+kind,
+		name).Store(&answer)
 	if err != nil {
-		return zero, err
+		return value, err
 	}
-	v, ok := p.Value.Value().(T)
+	value, ok := answer.Value().(T)
 	if !ok {
-		return zero, *godbus.MakeFailedError(fmt.Errorf("%s of %s is a %T", name, unit, p.Value.Value()))
+		return value, *godbus.MakeFailedError(fmt.Errorf("%s of %s is a %T", name, unit, answer.Value()))
 	}
-	return v, nil
+	return value, nil
 }
 
 // unitType is the last part of the unit's interface name: Service for a .service.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/fsnotify/fsnotify"
 	godbus "github.com/godbus/dbus/v5"
 
@@ -73,7 +73,8 @@ func TestUnrounded(t *testing.T) {
 	}
 }
 
-// manager answers as systemd does, on the wire, without a bus between.
+// manager answers as systemd does, on the wire, without a bus between. The tests that ask it have a time of their own
+// (synctest): however slow the machine is, an answer that comes does so in time.
 type manager struct {
 	dials int
 
@@ -96,17 +97,15 @@ func newManager() *manager {
 		"Service.CPUQuotaPerSecUSec": uint64(500_000), "Service.CPUQuotaPeriodUSec": uint64(math.MaxUint64)}}}
 }
 
-func (m *manager) dial(ctx context.Context) (*dbus.Conn, error) {
+func (m *manager) dial(ctx context.Context) (*godbus.Conn, error) {
 	m.dials++
-	return dbus.NewConnection(func() (*godbus.Conn, error) {
-		ours, theirs := net.Pipe()
-		go m.serve(theirs)
-		conn, err := godbus.NewConn(ours, godbus.WithContext(ctx))
-		if err != nil {
-			return nil, err
-		}
-		return conn, conn.Auth([]godbus.Auth{godbus.AuthExternal("0")})
-	})
+	ours, theirs := net.Pipe()
+	go m.serve(theirs)
+	conn, err := godbus.NewConn(ours, godbus.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return conn, conn.Auth([]godbus.Auth{godbus.AuthExternal("0")})
 }
 
 // serve plays the server's part of the handshake (D-Bus specification, Authentication Protocol), and then answers.
@@ -177,61 +176,65 @@ func (m *manager) reply(call *godbus.Message) *godbus.Message {
 }
 
 func TestSystemdIsAsked(t *testing.T) {
-	m := newManager()
-	s := &Systemd{dial: m.dial, now: newClock().Now}
-	defer s.Close()
-	for _, tt := range []struct {
-		group string
-		known bool
-	}{
-		{"/system.slice/nginx.service", true},
-		{"/user.slice/user-1.slice/user@1.service/app.slice/nginx.service", false}, // of another manager
-		{"/system.slice/other.service", false},
-		{"/nginx.slice", false},
-	} {
-		limit, known, err := s.Limit(tt.group)
-		if err != nil || known != tt.known || known && limit != limited(50*ms, 100*ms) {
-			t.Errorf("%s: %+v, %v, %v", tt.group, limit, known, err)
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager()
+		s := &Systemd{dial: m.dial, now: newClock().Now}
+		defer s.Close()
+		for _, tt := range []struct {
+			group string
+			known bool
+		}{
+			{"/system.slice/nginx.service", true},
+			{"/user.slice/user-1.slice/user@1.service/app.slice/nginx.service", false}, // of another manager
+			{"/system.slice/other.service", false},
+			{"/nginx.slice", false},
+		} {
+			limit, known, err := s.Limit(tt.group)
+			if err != nil || known != tt.known || known && limit != limited(50*ms, 100*ms) {
+				t.Errorf("%s: %+v, %v, %v", tt.group, limit, known, err)
+			}
 		}
-	}
-	if m.dials != 1 {
-		t.Errorf("%d connections", m.dials)
-	}
-	m.change(func(m *manager) { m.units[nginx]["Service.CPUQuotaPerSecUSec"] = "text" })
-	if _, known, err := s.Limit("/system.slice/nginx.service"); known || err != nil {
-		t.Errorf("a property of another type: %v, %v", known, err)
-	}
+		if m.dials != 1 {
+			t.Errorf("%d connections", m.dials)
+		}
+		m.change(func(m *manager) { m.units[nginx]["Service.CPUQuotaPerSecUSec"] = "text" })
+		if _, known, err := s.Limit("/system.slice/nginx.service"); known || err != nil {
+			t.Errorf("a property of another type: %v, %v", known, err)
+		}
+	})
 }
 
 func TestSystemdIsLeftAlone(t *testing.T) {
-	m, clock := newManager(), newClock()
-	s := &Systemd{dial: m.dial, now: clock.Now}
-	defer s.Close()
-	m.change(func(m *manager) { m.mute = true })
-	ask := func() (bool, error) {
-		_, known, err := s.Limit("/system.slice/nginx.service")
-		return known, err
-	}
-	begin := time.Now()
-	if _, err := ask(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no answer: %v", err)
-	}
-	if took := time.Since(begin); took < busTimeout || took > 4*busTimeout {
-		t.Errorf("waited %v", took)
-	}
-	m.change(func(m *manager) { m.mute = false })
-	clock.pass(busBackOff - 1)
-	if _, err := ask(); !errors.Is(err, errBackingOff) {
-		t.Errorf("too early: %v", err)
-	}
-	clock.pass(1)
-	if known, err := ask(); !known || err != nil {
-		t.Errorf("back again: %v, %v", known, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, clock := newManager(), newClock()
+		s := &Systemd{dial: m.dial, now: clock.Now}
+		defer s.Close()
+		m.change(func(m *manager) { m.mute = true })
+		ask := func() (bool, error) {
+			_, known, err := s.Limit("/system.slice/nginx.service")
+			return known, err
+		}
+		begin := time.Now()
+		if _, err := ask(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("no answer: %v", err)
+		}
+		if took := time.Since(begin); took != busTimeout {
+			t.Errorf("waited %v", took)
+		}
+		m.change(func(m *manager) { m.mute = false })
+		clock.pass(busBackOff - 1)
+		if _, err := ask(); !errors.Is(err, errBackingOff) {
+			t.Errorf("too early: %v", err)
+		}
+		clock.pass(1)
+		if known, err := ask(); !known || err != nil {
+			t.Errorf("back again: %v, %v", known, err)
+		}
+	})
 }
 
 func TestSystemdIsNotThere(t *testing.T) {
-	s := &Systemd{now: newClock().Now, dial: func(context.Context) (*dbus.Conn, error) {
+	s := &Systemd{now: newClock().Now, dial: func(context.Context) (*godbus.Conn, error) {
 		return nil, errors.New("no bus")
 	}}
 	if _, _, err := s.Limit("/a.service"); err == nil || errors.Is(err, errBackingOff) {
@@ -244,48 +247,53 @@ func TestSystemdIsNotThere(t *testing.T) {
 
 // While systemd does not answer, its last limit stays valid. It does not after an answer without a limit.
 func TestUnitsKeepTheirLimit(t *testing.T) {
-	m, clock := newManager(), newClock()
-	src := Sources{Systemd: &Systemd{dial: m.dial, now: clock.Now}}
-	defer src.Systemd.Close()
-	group := "/system.slice/nginx.service"
-	at := Classify(group)
-	f := src.lookUp(at, group, limited(50*ms, 100*ms), facts{})
-	want := workload.Declared{Bandwidth: limited(50*ms, 100*ms), Source: "systemd CPUQuota= of nginx.service"}
-	if f.declared == nil || *f.declared != want {
-		t.Fatalf("%+v", f.declared)
-	}
-	m.change(func(m *manager) { m.mute = true })
-	if f = src.lookUp(at, group, limited(50*ms, 100*ms), f); f.declared == nil || *f.declared != want {
-		t.Errorf("without an answer: %+v", f.declared)
-	}
-	m.change(func(m *manager) { m.mute = false })
-	clock.pass(busBackOff)
-	m.change(func(m *manager) { delete(m.units, nginx) })
-	if f = src.lookUp(at, group, limited(50*ms, 100*ms), f); f.declared != nil {
-		t.Errorf("without a unit: %+v", f.declared)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, clock := newManager(), newClock()
+		src := Sources{Systemd: &Systemd{dial: m.dial, now: clock.Now}}
+		defer src.Systemd.Close()
+		group := "/system.slice/nginx.service"
+		at := Classify(group)
+		f := src.lookUp(at, group, limited(50*ms, 100*ms), facts{})
+		want := workload.Declared{Bandwidth: limited(50*ms, 100*ms), Source: "systemd CPUQuota= of nginx.service"}
+		if f.declared == nil || *f.declared != want {
+			t.Fatalf("%+v", f.declared)
+		}
+		m.change(func(m *manager) { m.mute = true })
+		if f = src.lookUp(at, group, limited(50*ms, 100*ms), f); f.declared == nil || *f.declared != want {
+			t.Errorf("without an answer: %+v", f.declared)
+		}
+		m.change(func(m *manager) { m.mute = false })
+		clock.pass(busBackOff)
+		m.change(func(m *manager) { delete(m.units, nginx) })
+		if f = src.lookUp(at, group, limited(50*ms, 100*ms), f); f.declared != nil {
+			t.Errorf("without a unit: %+v", f.declared)
+		}
+	})
 }
 
 // The limit of a pod's slice comes from systemd, but runc rounded it before. The limit of a service is exact.
 func TestRoundedLimits(t *testing.T) {
-	const slice = "/kubepods.slice/kubepods-pod1_2.slice"
-	m := newManager()
-	m.units["kubepods_2dpod1_5f2_2eslice"] = map[string]any{"Slice.ControlGroup": slice,
-		"Slice.CPUQuotaPerSecUSec": uint64(130_000), "Slice.CPUQuotaPeriodUSec": uint64(100_000)}
-	m.units[nginx]["Service.CPUQuotaPerSecUSec"] = uint64(130_000)
-	src := Sources{Systemd: &Systemd{dial: m.dial, now: newClock().Now}}
-	defer src.Systemd.Close()
-	exact := limited(12500*time.Microsecond, 100*ms)
-	for group, want := range map[string]cpu.Bandwidth{slice: exact,
-		"/system.slice/nginx.service": limited(13*ms, 100*ms)} {
-		var f facts
-		for _, now := range []cpu.Bandwidth{exact, limited(37500*time.Microsecond, 100*ms), exact} { // raised meanwhile
-			f = src.lookUp(Classify(group), group, now, f)
-			if f.declared == nil || f.declared.Bandwidth != want || f.declared.Rounded != (group == slice) {
-				t.Errorf("%s at %v: %+v, want %+v", group, now.Quota, f.declared, want)
+	synctest.Test(t, func(t *testing.T) {
+		const slice = "/kubepods.slice/kubepods-pod1_2.slice"
+		m := newManager()
+		m.units["kubepods_2dpod1_5f2_2eslice"] = map[string]any{"Slice.ControlGroup": slice,
+			"Slice.CPUQuotaPerSecUSec": uint64(130_000), "Slice.CPUQuotaPeriodUSec": uint64(100_000)}
+		m.units[nginx]["Service.CPUQuotaPerSecUSec"] = uint64(130_000)
+		src := Sources{Systemd: &Systemd{dial: m.dial, now: newClock().Now}}
+		defer src.Systemd.Close()
+		exact := limited(12500*time.Microsecond, 100*ms)
+		for group, want := range map[string]cpu.Bandwidth{slice: exact,
+			"/system.slice/nginx.service": limited(13*ms, 100*ms)} {
+			var f facts
+			// the second is a raise
+			for _, now := range []cpu.Bandwidth{exact, limited(37500*time.Microsecond, 100*ms), exact} {
+				f = src.lookUp(Classify(group), group, now, f)
+				if f.declared == nil || f.declared.Bandwidth != want || f.declared.Rounded != (group == slice) {
+					t.Errorf("%s at %v: %+v, want %+v", group, now.Quota, f.declared, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestSystemdIsAskedAgain: a change of a property is seen although systemd did not answer at the time, or although no
@@ -314,33 +322,37 @@ func TestSystemdIsAskedAgain(t *testing.T) {
 			s.fault(fsnotify.ErrEventOverflow)
 		}},
 	} {
-		m, clock, tree := newManager(), newClock(), newMemory(group)
-		tree.limit(group, 50_000, 100_000)
-		bus := &Systemd{dial: m.dial, now: clock.Now}
-		defer bus.Close()
-		s := scanner(t, tree, Options{Resolver: include(t, group), Sources: Sources{Systemd: bus}, Now: clock.Now})
-		s.watcher = c.watcher
-		quota := func() time.Duration {
-			pods, err := s.Pods()
-			if err != nil || pods[0].Containers[0].Declared == nil {
-				t.Fatalf("%s: %+v, %v", name, pods, err)
+		synctest.Test(t, func(t *testing.T) {
+			m, clock, tree := newManager(), newClock(), newMemory(group)
+			tree.limit(group, 50_000, 100_000)
+			bus := &Systemd{dial: m.dial, now: clock.Now}
+			defer bus.Close()
+			s := scanner(t, tree, Options{Resolver: include(t, group), Sources: Sources{Systemd: bus}, Now: clock.Now})
+			s.watcher = c.watcher
+			quota := func() time.Duration {
+				pods, err := s.Pods()
+				if err != nil || pods[0].Containers[0].Declared == nil {
+					t.Fatalf("%s: %+v, %v", name, pods, err)
+				}
+				return pods[0].Containers[0].Declared.Bandwidth.Quota
 			}
-			return pods[0].Containers[0].Declared.Bandwidth.Quota
-		}
-		clock.pass(2 * lookupEvery)
-		s.lookUpPending() // nothing is in doubt any more
-		m.change(func(m *manager) { m.mute, m.units[nginx]["Service.CPUQuotaPerSecUSec"] = true, uint64(1_000_000) })
-		tree.limit(group, 100_000, 100_000)
-		if c.told {
-			s.mu.Lock()
-			s.written(s.nodes[group], "cpu.cfs_quota_us")
-			s.mu.Unlock()
-		}
-		if got := quota(); got != 50*ms {
-			t.Errorf("%s: %v, and systemd has not said it", name, got)
-		}
-		if c.then(s, m, clock); quota() != 100*ms {
-			t.Errorf("%s: %v is declared", name, quota())
-		}
+			clock.pass(2 * lookupEvery)
+			s.lookUpPending() // nothing is in doubt any more
+			m.change(func(m *manager) {
+				m.mute, m.units[nginx]["Service.CPUQuotaPerSecUSec"] = true, uint64(1_000_000)
+			})
+			tree.limit(group, 100_000, 100_000)
+			if c.told {
+				s.mu.Lock()
+				s.written(s.nodes[group], "cpu.cfs_quota_us")
+				s.mu.Unlock()
+			}
+			if got := quota(); got != 50*ms {
+				t.Errorf("%s: %v, and systemd has not said it", name, got)
+			}
+			if c.then(s, m, clock); quota() != 100*ms {
+				t.Errorf("%s: %v is declared", name, quota())
+			}
+		})
 	}
 }
