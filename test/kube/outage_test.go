@@ -13,6 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// raising is a policy that raises containers which have just started as any others. Else their throttles are only ended
+// one by one, and who is refilled in each period gets no burst either.
+const raising = "auto, startupSeconds: 0"
+
 // helped says what is missing until the agent helps a container that needs more than its limit: by a burst, or by a
 // quota in its place.
 func (p *pod) helped(name string, limit time.Duration) string {
@@ -116,7 +120,7 @@ func TestContainerRestart(t *testing.T) {
 	p := start(t,
 		want{name: "restarts", containers: []container{hog("a", "50m", "100m"), sleeper("b", "100m", "300m")}})
 	before := files(t, p)
-	a := follower(t, "auto")
+	a := follower(t, raising)
 	for range 2 {
 		took := eventually(t, wait, func() string { return p.helped("a", 10*ms) + p.helped("b", 30*ms) })
 		t.Logf("after %v", took.Round(ms))
@@ -131,7 +135,7 @@ func TestContainerRestart(t *testing.T) {
 func TestDeletionUnderLoad(t *testing.T) {
 	stays := start(t, want{name: "stays", containers: []container{sleeper("a", "100m", "300m")}})
 	before := files(t)
-	a := follower(t, "auto")
+	a := follower(t, raising)
 	stays.become(full(30 * ms))
 	for round := range 2 {
 		var wanted []want
@@ -170,7 +174,7 @@ func TestDeletionUnderLoad(t *testing.T) {
 func TestEviction(t *testing.T) {
 	before := files(t)
 	p := start(t, want{name: "evicted", containers: []container{hog("a", "20m", "50m")}})
-	a := follower(t, "auto")
+	a := follower(t, raising)
 	eventually(t, wait, func() string { return p.helped("a", 5*ms) })
 	kubeletSays(t, "evictionSoft: {memory.available: 99%}\nevictionSoftGracePeriod: {memory.available: "+
 		"1s}\nevictionMaxPodGracePeriod: 1")
