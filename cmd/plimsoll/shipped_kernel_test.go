@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/logbook"
@@ -103,16 +102,6 @@ type shipped struct {
 	confined      *confinement
 }
 
-// volatile is a folder in memory, as /run is: where a disk is busy, to open a file may take seconds.
-func volatile() string {
-	const folder = "/dev/shm"
-	var s unix.Statfs_t
-	if unix.Statfs(folder, &s) == nil && s.Type == unix.TMPFS_MAGIC {
-		return folder
-	}
-	return ""
-}
-
 func newShipped(t *testing.T) *shipped {
 	t.Helper()
 	cgrouptest.New(t) // skips, or fails, where there are no groups
@@ -120,7 +109,7 @@ func newShipped(t *testing.T) *shipped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp(volatile(), "pl") // t.TempDir is too long for a socket's path
+	dir, err := os.MkdirTemp(cgrouptest.Volatile(), "pl") // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,11 +295,22 @@ func (l *daemon) end() {
 	select {
 	case <-l.done:
 	case <-time.After(patience(5 * time.Second)):
-		_ = l.cmd.Process.Kill()
-		<-l.done
+		l.t.Errorf("the agent does not end:\n%s", cgrouptest.Waits(l.cmd.Process.Pid))
+		l.quit()
 	}
 	if l.t.Failed() {
 		l.t.Logf("the agent's log:\n%s", l.log)
+	}
+}
+
+// quit ends an agent that hangs. Its log then says what each goroutine waits for.
+func (l *daemon) quit() {
+	_ = l.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-l.done:
+	case <-time.After(patience(5 * time.Second)):
+		_ = l.cmd.Process.Kill()
+		<-l.done
 	}
 }
 

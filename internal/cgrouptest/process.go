@@ -6,12 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
 )
@@ -117,3 +120,29 @@ func (p *Process) Stop() {
 
 // Features probes the machine that the group is on.
 func (g *Group) Features() cgroup.Features { return cgroup.Probe(g.dir, cgroup.ThisHost()) }
+
+// Volatile is a folder in memory for what an agent writes, as /run is: where a disk is busy, to write a file may take
+// seconds, and an agent writes its journal first. It is "", the usual one, where there is none.
+func Volatile() string {
+	const folder = "/dev/shm"
+	var s unix.Statfs_t
+	if unix.Statfs(folder, &s) == nil && s.Type == unix.TMPFS_MAGIC {
+		return folder
+	}
+	return ""
+}
+
+// Waits says where in the kernel each thread of a process waits that does not do what a test waits for.
+func Waits(pid int) string {
+	var b strings.Builder
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, dir := range threads {
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // one that has ended waits for nothing
+		stack, _ := os.ReadFile(filepath.Join(dir, "stack"))
+		_, state, _ := strings.Cut(string(stat), ") ")
+		frames := strings.Split(strings.TrimSpace(string(stack)), "\n")
+		fmt.Fprintf(&b, "thread %s %.1s: %s\n", filepath.Base(dir), state,
+			strings.Join(frames[:min(len(frames), 4)], ", "))
+	}
+	return b.String()
+}

@@ -37,10 +37,11 @@ type agent struct {
 // network does.
 func newAgent(t *testing.T, config string, flags ...string) *agent {
 	t.Helper()
-	dir, err := os.MkdirTemp(scratch, "agent") // t.TempDir is too long for a socket's path
+	dir, err := os.MkdirTemp(cgrouptest.Volatile(), "pl") // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	a := &agent{t: t, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml"), flags: flags}
 	if err := os.WriteFile(a.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -150,8 +151,14 @@ func (a *agent) end() {
 	select {
 	case <-a.done:
 	case <-time.After(wait):
-		_ = a.cmd.Process.Kill()
-		<-a.done
+		a.t.Errorf("the agent does not end:\n%s", cgrouptest.Waits(a.cmd.Process.Pid))
+		_ = a.cmd.Process.Signal(syscall.SIGQUIT) // its log ends with what its goroutines wait for
+		select {
+		case <-a.done:
+		case <-time.After(wait):
+			_ = a.cmd.Process.Kill()
+			<-a.done
+		}
 	}
 	if a.t.Failed() {
 		a.t.Logf("the agent's log:\n%s", a.log)
@@ -189,7 +196,7 @@ func (a *agent) stop(signal syscall.Signal) {
 	select {
 	case <-a.done:
 	case <-time.After(wait):
-		a.t.Fatalf("the agent does not end on %v", signal)
+		a.t.Fatalf("the agent does not end on %v", signal) // end says what it waits for
 	}
 	if code := a.cmd.ProcessState.ExitCode(); signal == syscall.SIGTERM && code != 0 {
 		a.t.Errorf("exit code %d on SIGTERM", code)
