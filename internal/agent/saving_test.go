@@ -53,3 +53,19 @@ func TestSavedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestContainersCountNothing: what a group lost is what the kernel's programs count, also where somebody asks for the
+// containers in between, for whom it is estimated.
+func TestContainersCountNothing(t *testing.T) {
+	w, _ := subscribed(t, false)
+	w.hog("/a")
+	for range 3 {
+		w.run(5 * time.Second)
+		if w.booked("/a").ThrottledWall == 0 {
+			t.Fatal("no estimate: this proves nothing")
+		}
+		if got := w.status("/a").Totals; got.ThrottledWall != got.Events.Wall {
+			t.Errorf("lost %v, counted %v", got.ThrottledWall, got.Events.Wall)
+		}
+	}
+}

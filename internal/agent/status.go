@@ -24,9 +24,7 @@ func (a *Agent) Glance(list []report.Container) report.Status {
 func (a *Agent) Containers() []report.Container {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	none := func(*record.Group) (t report.Throttles) { return }
-	unwatched := func(g *record.Group) (report.Throttles, bool) { a.mu.Yield(); return none(g), false }
-	return a.record.Containers(nil, a.Clock(), unwatched, none)
+	return a.record.Estimated(a.Clock(), a.mu.Yield)
 }
 
 func (a *Agent) statusOf(list []report.Container, all bool) report.Status {

@@ -13,7 +13,6 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/policy"
-	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -159,9 +158,7 @@ func (w *world) status(path string) report.Container {
 // booked is what is on record of a group, without a reading for who asks.
 func (w *world) booked(path string) report.Totals {
 	w.t.Helper()
-	none := func(*record.Group) (t report.Throttles, told bool) { return t, false }
-	for _, c := range w.agent.record.Containers(nil, w.kernel.Now(), none,
-		func(*record.Group) (t report.Throttles) { return t }) {
+	for _, c := range w.agent.Containers() {
 		if c.Cgroup == path {
 			return c.Totals
 		}

@@ -171,16 +171,21 @@ func (g *Group) idleSandbox() bool {
 	return g.Sandbox && !g.Disk.Limited() && !g.quota.Changed && !g.burst.Changed
 }
 
-// container is the status of the group.
-func (g *Group) container(now time.Time, t report.Throttles, watched bool,
-	scheduled report.Throttles) report.Container {
+// counted is the status of the group with its throttles.
+func (g *Group) counted(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
+	c := g.container(now)
+	g.throttles.add(t, watched, &c.Totals)
+	addThrottles(scheduled, &c.Totals)
+	return c
+}
+
+// container is the status of the group without what is counted of its throttles.
+func (g *Group) container(now time.Time) report.Container {
 	g.totals.WallSaved += g.saving.by(now)
 	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level),
 		Strategy: g.Strategy, Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period,
 		Quota: g.quota, Burst: g.burst, BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow,
 		RefillsOff: g.refillsOff, Totals: g.totals}
-	g.throttles.add(t, watched, &c.Totals)
-	addThrottles(scheduled, &c.Totals)
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source
 	}

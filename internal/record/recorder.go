@@ -195,7 +195,18 @@ func (r *Recorder) Containers(list []report.Container, now time.Time, throttles 
 			continue
 		}
 		t, watched := throttles(g)
-		list = append(list, g.container(now, t, watched, scheduled(g)))
+		list = append(list, g.counted(now, t, watched, scheduled(g)))
+	}
+	return list
+}
+
+// Estimated lists the same groups with the time lost as it is estimated. The counts of throttles are left alone.
+func (r *Recorder) Estimated(now time.Time, yield func()) []report.Container {
+	list := make([]report.Container, 0, len(r.order))
+	for _, g := range slices.Clone(r.order) { // it may change in between
+		if yield(); !g.idleSandbox() {
+			list = append(list, g.container(now))
+		}
 	}
 	return list
 }
