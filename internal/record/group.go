@@ -202,7 +202,8 @@ func addThrottles(t report.Throttles, totals *report.Totals) {
 		totals.Events = &only
 	default:
 		sum := totals.Events.Plus(t)
-		totals.Events, totals.ThrottledWall = &sum, sum.Wall
+		totals.Events = &sum
+		totals.ThrottledWall += t.Wall
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/report"
 )
 
@@ -34,5 +35,14 @@ func TestThrottleBook(t *testing.T) {
 		if totals.ThrottledWall != c.want || events != c.events {
 			t.Errorf("step %d: %v and %d events, want %v and %d", i, totals.ThrottledWall, events, c.want, c.events)
 		}
+	}
+}
+
+// TestSchedulerAddsToTheBook: the time that a scheduler counts comes on top of what was estimated and what eBPF counts.
+func TestSchedulerAddsToTheBook(t *testing.T) {
+	g := &Group{Group: &observe.Group{}, throttles: throttles{guessed: 30 * ms}}
+	c := g.counted(time.Time{}, report.Throttles{Begun: 1, Wall: 5 * ms}, true, report.Throttles{Begun: 1, Wall: ms})
+	if got := c.Totals; got.ThrottledWall != 36*ms || got.Events.Wall != 6*ms {
+		t.Errorf("lost %v, of which %v counted", got.ThrottledWall, got.Events.Wall)
 	}
 }
