@@ -32,6 +32,14 @@ type measured struct {
 	inode uint64
 	since time.Time
 	begin requests.Counts
+	upTo  [longestShown - shortestShown + 1]bound
+}
+
+// bound counts the responses up to one of the shown lengths.
+type bound struct {
+	read  uint32 // at the last reading: the counters of the kernel turn over
+	n     int64  // it falls where a response has had one more send since, and is a longer one now
+	shown int64  // the most so far: a counter does not fall
 }
 
 // OpenRequests loads the programs. Without a clock of throttled time they bring their own.
@@ -168,7 +176,7 @@ func (q *Requests) Of(path string, now time.Time) (*report.Requests, error) {
 		return nil, err
 	}
 	return &report.Requests{RequestWindow: windowOf(total.Since(&one.begin), now.Sub(one.since)),
-		Total: totals(total)}, nil
+		Total: one.totals(total)}, nil
 }
 
 func windowOf(c requests.Counts, window time.Duration) report.RequestWindow {
@@ -190,24 +198,28 @@ func quantiles(l *requests.Lengths) report.Quantiles {
 
 // The lengths that are shown: powers of two, of which each is the end of a class.
 const (
-	shortestShown = 1 << 17 // 131 us
-	longestShown  = 1 << 35 // 34 s
+	shortestShown = 17 // 2^17 ns: 131 us
+	longestShown  = 35 // 34 s
 )
 
-func totals(c requests.Counts) report.RequestTotals {
+func (one *measured) totals(c requests.Counts) report.RequestTotals {
 	t := report.RequestTotals{Answered: c.Requests, Doubtful: c.Doubtful, Lengths: []report.Length{}}
+	var before int64
+	for i := range one.upTo {
+		d, b := time.Duration(1)<<(shortestShown+i), &one.upTo[i]
+		read := uint32(c.Response.UpTo(d))
+		b.n += int64(int32(read - b.read))
+		b.read, b.shown = read, max(b.shown, b.n)
+		t.Lengths = append(t.Lengths, report.Length{UpTo: d, N: b.shown - before})
+		before = b.shown
+	}
 	if c.Withheld() {
+		t.Lengths = []report.Length{}
 		return t
 	}
 	t.Time = c.Time
 	if t.ThrottledKnown = c.ThrottledKnown(); t.ThrottledKnown {
 		t.Throttled = c.Throttled
-	}
-	var before int64
-	for d := time.Duration(shortestShown); d <= longestShown; d *= 2 {
-		n := c.Response.UpTo(d)
-		t.Lengths = append(t.Lengths, report.Length{UpTo: d, N: n - before})
-		before = n
 	}
 	return t
 }

@@ -82,6 +82,7 @@ func TestRequestMinute(t *testing.T) {
 // TestRequestWindow: no time is told where more than one request in a hundred is doubtful, and the lengths of the
 // metrics have every request but those longer than the last.
 func TestRequestWindow(t *testing.T) {
+	totals := func(c requests.Counts) report.RequestTotals { return new(measured).totals(c) }
 	w, all := windowOf(came(100, 0), time.Second), totals(came(100, 0))
 	if w.Withheld || w.Response.P99 < 1010*time.Microsecond || w.Response.P99 > 1050*time.Microsecond ||
 		w.Time != 100*time.Millisecond ||
@@ -107,5 +108,46 @@ func TestRequestWindow(t *testing.T) {
 		w.Time != 0 || w.Answered != 97 ||
 		len(all.Lengths) != 0 || all.Time != 0 || all.Doubtful != 3 {
 		t.Errorf("%+v, %+v", w, all)
+	}
+}
+
+// TestNoBoundFalls: a response that gets longer after it was shown leaves no bound with fewer, the next one is not
+// counted twice for it, and a counter of the kernel that turns over goes on.
+func TestNoBoundFalls(t *testing.T) {
+	const short, long = 160, 320 // 1 ms, and 1 s
+	one := &measured{}
+	total := func(n int64, counts map[int]uint32) (upTo2ms, all int64) {
+		c := requests.Counts{Requests: n}
+		for class, n := range counts {
+			c.Response[class] = n
+		}
+		for _, l := range one.totals(c).Lengths {
+			if l.N < 0 {
+				t.Errorf("%d requests: %+v", n, l)
+			}
+			if all += l.N; l.UpTo < 3*time.Millisecond {
+				upTo2ms = all
+			}
+		}
+		return upTo2ms, all
+	}
+	const turn = 1 << 32
+	for _, step := range []struct {
+		n            int64
+		counts       map[int]uint32
+		upTo2ms, all int64
+	}{
+		{1, map[int]uint32{short: 1}, 1, 1},
+		{1, map[int]uint32{long: 1}, 1, 1},
+		{2, map[int]uint32{short: 1, long: 1}, 1, 2},
+		{3, map[int]uint32{short: 2, long: 1}, 2, 3},
+		{turn / 4, map[int]uint32{short: turn/4 - 1, long: 1}, turn/4 - 1, turn / 4},
+		{turn / 2, map[int]uint32{short: turn/2 - 1, long: 1}, turn/2 - 1, turn / 2},
+		{turn / 4 * 3, map[int]uint32{short: turn/4*3 - 1, long: 1}, turn/4*3 - 1, turn / 4 * 3},
+		{turn + 6, map[int]uint32{short: 5, long: 1}, turn + 5, turn + 6},
+	} {
+		if upTo2ms, all := total(step.n, step.counts); upTo2ms != step.upTo2ms || all != step.all {
+			t.Errorf("%+v: %d up to 2 ms of %d", step, upTo2ms, all)
+		}
 	}
 }
