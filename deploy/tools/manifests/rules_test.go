@@ -205,6 +205,19 @@ func TestWorkloads(t *testing.T) {
 	promtool(t, "", test)
 }
 
+// TestRejectedConfigurationFires as long as it is rejected, also where that was so when the agent began: the first
+// sample of its counter has it already.
+func TestRejectedConfigurationFires(t *testing.T) {
+	const alert = "PlimsollConfigurationRejected"
+	l := labels{"node": "n1", "instance": "10.0.0.1:12779", "job": "plimsoll"}
+	fires := []firing{{l.and(labels{"alertname": alert, "severity": "warning"})}}
+	promtool(t, "", ruleTest{Name: "rejected", Interval: "1m", Series: []series{
+		{l.named("plimsoll_config_ok"), "1x120"},
+		{l.named("plimsoll_kubernetes_rejected"), "2x90 0x30"},
+		{l.named("plimsoll_kubernetes_rejected_total"), "2x120"},
+	}, Alerts: []alertTest{{"4m", alert, nil}, {"10m", alert, fires}, {"60m", alert, fires}, {"100m", alert, nil}}})
+}
+
 // TestContentionForADescheduler: the query of docs/REFERENCE.md gives each node a value in [0, 1] in the label
 // instance, a node on which nothing ran included, and a node that is not measured none.
 func TestContentionForADescheduler(t *testing.T) {
