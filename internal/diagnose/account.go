@@ -17,6 +17,8 @@ type Reading struct {
 	Beside  time.Duration // of Running: the core's other thread was busy with another group
 }
 
+func (r Reading) received() time.Duration { return r.Running - r.Lost.IRQ - r.Lost.Steal }
+
 // Parts are causes of waits. Neighbours include kernel threads.
 type Parts struct {
 	Own, Above, Behind, Idle, Self, Unnamed time.Duration
@@ -57,6 +59,7 @@ type Account struct {
 	last      Reading
 	shortfall Parts
 	pending   time.Duration // shortfall of waits that are not over
+	received  time.Duration // the most so far: of a turn that lasts Running is known already, and Lost is not
 }
 
 // Add adds a reading. The account begins at the first one.
@@ -70,10 +73,11 @@ func (a *Account) Add(r Reading) {
 	r.Running, r.Waiting, r.Beside = max(r.Running, before.Running), max(r.Waiting, before.Waiting), max(r.Beside,
 		before.Beside)
 	a.last = r
+	a.received = max(a.received, r.received()-a.first.received())
 	elapsed := r.At - before.At
 	running, waiting := r.Running-before.Running, r.Waiting-before.Waiting
 	lost := Lost{r.Lost.IRQ - before.Lost.IRQ, r.Lost.Steal - before.Lost.Steal}
-	received, wanted := running-lost.IRQ-lost.Steal, running+waiting
+	received, wanted := r.received()-before.received(), running+waiting
 	if a.Reserved > 0 && elapsed > 0 {
 		due := min(wanted, time.Duration(a.Reserved*float64(elapsed)))
 		a.pending += max(due-received, 0)
@@ -115,7 +119,7 @@ func (a *Account) Split() Split {
 	lost := Lost{l.Lost.IRQ - f.Lost.IRQ, l.Lost.Steal - f.Lost.Steal}
 	s := Split{Elapsed: l.At - f.At, Wanted: l.Running - f.Running + l.Waiting - f.Waiting, Beside: l.Beside - f.Beside,
 		Shortfall: a.shortfall}
-	s.Received = l.Running - f.Running - lost.IRQ - lost.Steal
+	s.Received = l.received() - f.received()
 	s.Waits = l.Parts.minus(f.Parts).plus(Parts{Lost: lost})
 	s.Shortfall.Unnamed += a.pending
 	waited := max(s.Wanted-s.Received, 0)
@@ -155,8 +159,7 @@ func list(waits, short Parts, kernel float64) []report.Wait {
 func (a *Account) Sum() report.Waited {
 	f, l := a.first, a.last
 	lost := Lost{l.Lost.IRQ - f.Lost.IRQ, l.Lost.Steal - f.Lost.Steal}
-	running := l.Running - f.Running
-	return report.Waited{Wanted: running + l.Waiting - f.Waiting, Received: running - lost.IRQ - lost.Steal,
+	return report.Waited{Wanted: l.Running - f.Running + l.Waiting - f.Waiting, Received: a.received,
 		Beside: l.Beside - f.Beside,
 		Waits:  list(l.Parts.minus(f.Parts).plus(Parts{Lost: lost}), a.shortfall, 0)}
 }

@@ -106,6 +106,22 @@ func TestSumOnlyGrows(t *testing.T) {
 	}
 }
 
+// What interrupts and the hypervisor take of a turn is known when it ends: nothing that a container received is taken
+// back for it.
+func TestReceivedOnlyGrows(t *testing.T) {
+	a := &Account{}
+	a.Add(Reading{At: time.Hour})
+	for i, c := range []struct{ running, irq, steal, want time.Duration }{
+		{100 * ms, 0, 0, 100 * ms}, {101 * ms, 10 * ms, 0, 100 * ms}, {105 * ms, 10 * ms, 9 * ms, 100 * ms},
+		{130 * ms, 10 * ms, 9 * ms, 111 * ms},
+	} {
+		a.Add(Reading{At: time.Hour + time.Duration(i+1)*100*ms, Running: c.running, Lost: Lost{c.irq, c.steal}})
+		if got := a.Sum().Received; got != c.want {
+			t.Errorf("reading %d: received %v, want %v", i, got, c.want)
+		}
+	}
+}
+
 // Whatever the readings, received and waits are what was wanted, and the shortfall is no more than the waits.
 func TestSplitAddsUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -146,6 +146,8 @@ func (w *Waits) read() error {
 		if r := w.ranks[s.rank]; r != nil && s.last.At > 0 {
 			other := ranked()[strategy.Online] + ranked()[strategy.Offline] - ranked()[s.rank]
 			r.waited += queued(sums) - queued(s.last)
+			// a reading in the middle of a switch may be ahead of the next one
+			sums.Beside[other] = max(sums.Beside[other], s.last.Beside[other])
 			r.beside += sums.Beside[other] - s.last.Beside[other]
 		}
 		if s.rank != strategy.Offline && s.last.At > 0 {

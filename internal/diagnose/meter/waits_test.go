@@ -2,6 +2,7 @@ package meter
 
 import (
 	"io"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"plimsoll/internal/diagnose"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
 )
 
 // written are programs that write some sums all the time.
@@ -93,5 +95,30 @@ func TestWaitMinute(t *testing.T) {
 	got.Waits = nil
 	if diff := cmp.Diff(want, got); diff != "" || w.Minute(first) != nil {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// scripted are programs of which a test says what they have measured.
+type scripted struct {
+	waitPrograms
+	sums runq.Sums
+}
+
+func (p *scripted) Read(runq.Slot, time.Duration) (runq.Sums, error) { return p.sums, nil }
+
+// TestBesideOnlyGrows: of a rank too.
+func TestBesideOnlyGrows(t *testing.T) {
+	programs := &scripted{}
+	w := NewWaits(nil, nil, slog.New(slog.DiscardHandler))
+	w.meter = &Meter{probe: programs, subjects: []*subject{{rank: strategy.Online}}}
+	for i, c := range []struct{ beside, want time.Duration }{{5, 0}, {25, 20}, {24, 20}, {27, 22}} {
+		programs.sums.At += Slice
+		programs.sums.Beside[ranked()[strategy.Offline]] = c.beside
+		if err := w.read(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.ranks[strategy.Online].beside; got != c.want {
+			t.Errorf("reading %d: %v, want %v", i, got, c.want)
+		}
 	}
 }
