@@ -67,6 +67,7 @@ type subject struct {
 	slot      runq.Slot
 	inode     uint64
 	rank      strategy.Rank
+	cpus      cpu.Set // that it may use
 	account   diagnose.Account
 	last      runq.Sums
 	begin     map[runq.Slot]runq.Pair // the pairs of waits before the account began
@@ -149,7 +150,8 @@ func (m *Meter) Follow(subjects, known []report.Container) error {
 
 // take numbers a container that is measured, or updates a numbered one.
 func (m *Meter) take(c report.Container, inode uint64, rank strategy.Rank) error {
-	slot, err := m.set(c, inode, true, ranked()[rank])
+	cpus := m.tree.AllowedCPUs(c.Cgroup, m.online)
+	slot, err := m.set(c, runq.Group{Inode: inode, CPUs: cpus, Watched: true, Class: ranked()[rank]})
 	if err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func (m *Meter) take(c report.Container, inode uint64, rank strategy.Rank) error
 		s = &subject{inode: inode}
 		m.subjects = append(m.subjects, s)
 	}
-	s.container, s.slot, s.rank, s.account.Reserved = c, slot, rank, c.Request
+	s.container, s.slot, s.rank, s.cpus, s.account.Reserved = c, slot, rank, cpus, c.Request
 	return nil
 }
 
@@ -185,20 +187,27 @@ func (m *Meter) keep(there map[string]bool) {
 	})
 }
 
+// taken says whether the programs have the present facts about a container.
+func (m *Meter) taken(c report.Container, inode uint64, rank strategy.Rank) bool {
+	s := m.subject(c.Cgroup, inode)
+	return s != nil && s.container.Name == c.Name && s.container.Request == c.Request && s.rank == rank &&
+		s.cpus.Equal(m.tree.AllowedCPUs(c.Cgroup, m.online))
+}
+
 // set passes the facts about a group to the programs.
-func (m *Meter) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
-	slot, err := m.probe.Set(runq.Group{Inode: inode, CPUs: m.tree.AllowedCPUs(c.Cgroup, m.online), Request: c.Request,
-		Watched: watched, Class: class})
+func (m *Meter) set(c report.Container, g runq.Group) (runq.Slot, error) {
+	g.Request = c.Request
+	slot, err := m.probe.Set(g)
 	if err != nil {
 		m.tableFull = true
 		return runq.Others, err
 	}
-	if !m.seen[inode] {
+	if !m.seen[g.Inode] {
 		for _, s := range m.subjects {
 			delete(s.begin, slot) // was with the group that had the number before
 		}
 	}
-	m.seen[inode], m.names[slot] = true, c
+	m.seen[g.Inode], m.names[slot] = true, c
 	return slot, nil
 }
 

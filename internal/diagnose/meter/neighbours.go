@@ -1,6 +1,9 @@
 package meter
 
-import "plimsoll/internal/report"
+import (
+	"plimsoll/internal/probe/runq"
+	"plimsoll/internal/report"
+)
 
 // The groups beside the subjects.
 //
@@ -70,5 +73,5 @@ func (m *Meter) numberNeighbour(group string, inode uint64) {
 	if !is {
 		one = report.Container{Cgroup: group, Name: group}
 	}
-	_, _ = m.set(one, inode, false, 0) // a full table is noted
+	_, _ = m.set(one, runq.Group{Inode: inode, CPUs: m.tree.AllowedCPUs(group, m.online)}) // a full table is noted
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
@@ -76,9 +77,13 @@ type numbers struct {
 	waitPrograms
 	slots map[uint64]runq.Slot
 	next  runq.Slot
+	last  runq.Group
+	set   int
 }
 
 func (p *numbers) Set(g runq.Group) (runq.Slot, error) {
+	p.last = g
+	p.set++
 	if slot, there := p.slots[g.Inode]; there {
 		return slot, nil
 	}
@@ -97,6 +102,50 @@ func (p *numbers) Pairs() ([]runq.Pair, error)                      { return nil
 func (p *numbers) Lost() (tasks, pairs int64)                       { return 0, 0 }
 
 func (p *numbers) Lengths(runq.Class) (n [runq.Buckets]int64, err error) { return n, nil }
+
+// cpuset is a tree of which one group is bound to CPUs.
+type cpuset struct {
+	groups
+	group, cpus string
+}
+
+func (c *cpuset) ReadFile(name string) ([]byte, error) {
+	if name == c.group+"/cpuset.cpus" {
+		return []byte(c.cpus + "\n"), nil
+	}
+	return c.groups.ReadFile(name)
+}
+
+// TestFactsAreKeptUp: the name and the CPUs of a container, which are not known or not final when it begins, are the
+// present ones, and one of which nothing has changed is left alone.
+func TestFactsAreKeptUp(t *testing.T) {
+	tree := &cpuset{groups{".": 0, "pod": 0}, "pod", "0-3"}
+	at, err := cgroup.Detect(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := &numbers{slots: map[uint64]runq.Slot{}}
+	one := workload.Container{Name: "pod1"}
+	one.Path, one.Inode = "/pod", inodeOf("pod")
+	found := &pods{{Containers: []workload.Container{one}}}
+	w := NewWaits(at, found, slog.New(slog.DiscardHandler))
+	w.meter = newMeter(at, programs, runq.Options{Groups: mostGroups})
+	w.meter.online = cpu.Set{0, 1, 2, 3}
+	for i, c := range []struct {
+		name, cpus string
+		set        int
+	}{{"pod1", "0-3", 1}, {"pod1", "0-3", 1}, {"shop/web/app", "0-3", 2}, {"shop/web/app", "1", 3},
+		{"shop/web/app", "1", 3}} {
+		(*found)[0].Containers[0].Name, tree.cpus = c.name, c.cpus
+		w.follow()
+		slot := programs.slots[one.Inode]
+		if got := programs.last.CPUs.String(); got != c.cpus || w.meter.names[slot].Name != c.name ||
+			programs.set != c.set {
+			t.Errorf("look %d: %q on CPUs %s, set %d times; want %+v", i, w.meter.names[slot].Name, got, programs.set,
+				c)
+		}
+	}
+}
 
 // TestAUserLeavesNumbers: a user who makes groups without end has some of the numbers, and root's groups leave some to
 // the containers that come later. The status says whom there is no number for.

@@ -25,7 +25,7 @@ func TestPairsOfReusedNumbers(t *testing.T) {
 	if got := m.behind(pair(4), s.begin); got[0].Time != 4 || got[0].Phantom != 2 {
 		t.Errorf("once its pairs were deleted: %+v", got)
 	}
-	if _, err := m.set(report.Container{Cgroup: "/a"}, 7, false, 0); err != nil {
+	if _, err := m.set(report.Container{Cgroup: "/a"}, runq.Group{Inode: 7}); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.behind(pair(12), s.begin); got[0].Time != 12 || got[0].Cgroup != "/a" {

@@ -124,12 +124,11 @@ func (w *Waits) follow() {
 	for _, p := range pods {
 		for _, c := range p.Containers {
 			there[c.Path] = true
-			if s := w.meter.subject(c.Path, c.Inode); s != nil && s.container.Request == c.Request &&
-				s.rank == rankOf(c) {
+			one := report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}
+			if w.meter.taken(one, c.Inode, rankOf(c)) {
 				continue
 			}
-			if err := w.meter.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode,
-				rankOf(c)); err != nil {
+			if err := w.meter.take(one, c.Inode, rankOf(c)); err != nil {
 				w.missing++
 				w.log.Debug("not measured", "cgroup", c.Path, "error", err)
 			}
