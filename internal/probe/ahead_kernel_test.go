@@ -52,6 +52,21 @@ func TestUseOfPeriods(t *testing.T) {
 	within(t, 10*time.Second, "there is a new peak", func() bool { return totals(t, p, small).Peak > 0 })
 }
 
+// A peak is of periods as long as the present ones, since it is divided by their length.
+func TestPeakOfANewPeriod(t *testing.T) {
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 900*ms, 500*ms)
+	watch(t, p, g)
+	g.Spin(1)
+	within(t, 30*time.Second, "a long period is over", func() bool { return totals(t, p, g).Peak > 150*ms })
+	limit(t, g, 180*ms, 100*ms)
+	within(t, 10*time.Second, "the peak is of a short period", func() bool {
+		peak := totals(t, p, g).Peak
+		return peak > 0 && peak <= 150*ms
+	})
+}
+
 // Periods are counted by their use: a task with a quota of 30 ms uses up to that, to the last
 // tick, which is half of a limit of 60 ms. In periods in which other groups had the CPU the task is not throttled.
 func TestUsesAreCounted(t *testing.T) {

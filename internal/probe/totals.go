@@ -27,7 +27,7 @@ type Totals struct {
 	Used time.Duration // in the last period that is over
 	// when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
 	PeriodEnd time.Duration
-	Peak      time.Duration // the most in one period since ResetPeaks
+	Peak      time.Duration // the most in one period since ResetPeaks, and since periods are as long as now
 	Second    time.Duration // the most in one second since ResetPeaks, of seconds without idle time
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
 	Sum       time.Duration // CPU time used up to PeriodEnd

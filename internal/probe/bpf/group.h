@@ -25,7 +25,8 @@ struct group {
 	u64 end;	 // of the last period
 	u64 periods;	 // that were seen from their begin to their end
 	u64 used;	 // in the last of them
-	u64 peak;	 // the largest use of a period in this epoch
+	u64 length;	 // of the periods
+	u64 peak;	 // the largest use of a period of that length in this epoch
 	u64 epoch;
 	u64 second_from; // when the present second began
 	u64 second_sum;	 // the sum at that time

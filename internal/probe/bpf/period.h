@@ -159,6 +159,8 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	owes = s->owed;
 	barrier();
 	w->busy = 0;
+	if (g->length != length)
+		g->peak = 0;
 	if (uncounted || !whole(g, sum, end, n * length)) {
 		n = 0;
 	} else {
@@ -171,9 +173,10 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 			g->peak = g->second_peak = 0;
 		g->epoch = epoch;
 		g->uses[share(limit, g->used)]++;
-		if (g->used > g->peak)
+		if (g->used > g->peak && g->length == length) // else it began with the old length
 			g->peak = g->used;
 	}
+	g->length = length;
 	second(g, sum, end);
 	if (recording)
 		record(id, g, tg, sum, end, quota, n);

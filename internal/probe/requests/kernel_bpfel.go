@@ -74,6 +74,7 @@ type kernelGroup struct {
 	End            uint64
 	Periods        uint64
 	Used           uint64
+	Length         uint64
 	Peak           uint64
 	Epoch          uint64
 	SecondFrom     uint64
