@@ -188,7 +188,7 @@ type Throttles struct {
 	Requests *time.Duration `json:"requests_throttled_ns,omitempty"`
 	// times that the quota was about to be used up before the period's end
 	Foreseen int64 `json:"foreseen"`
-	// of throttles that ended, shortest first, without empty classes
+	// of throttles that ended, shortest first, without empty classes; the others lasted longer than 8.4 s
 	Lengths []Length      `json:"lengths"`
 	Last    time.Duration `json:"used_ns"` // CPU time used in the last period that is over
 	Peak    time.Duration `json:"peak_ns"` // the most CPU time used in one period

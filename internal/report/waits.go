@@ -62,7 +62,7 @@ type RankWaits struct {
 	Rank    strategy.Rank `json:"rank"`            // `online` or `offline`
 	Waits   int64         `json:"waits"`           // how many
 	Time    time.Duration `json:"time_ns"`         // how long, without what limits took
-	Lengths []Length      `json:"lengths"`         // how many lasted so long
+	Lengths []Length      `json:"lengths"`         // how many lasted so long; the others lasted longer
 	Beside  time.Duration `json:"beside_other_ns"` // it ran while the core's other thread ran the other rank
 	// waits and shortfall by cause, of the containers that are there now
 	Causes []Wait `json:"causes,omitempty"`
@@ -96,7 +96,7 @@ func (w *Waits) line() string {
 		if r.Waits == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s waited %s for a CPU, p50 up to %s, p99 up to %s", r.Rank, several(r.Waits, "time"),
+		text := fmt.Sprintf("%s waited %s for a CPU, p50 %s, p99 %s", r.Rank, several(r.Waits, "time"),
 			r.quantile(0.5), r.quantile(0.99))
 		if r.Beside > 0 {
 			text += fmt.Sprintf(", and ran %s beside the other on a core", span(r.Beside))
@@ -112,15 +112,17 @@ func (w *Waits) line() string {
 	return strings.Join(parts, "; ")
 }
 
-// quantile is the upper end of the class that it lies in.
-func (r RankWaits) quantile(q float64) time.Duration {
+// quantile is "up to 4ms", the upper end of the class that it lies in, or "more than 8.388608s".
+func (r RankWaits) quantile(q float64) string {
 	var n int64
+	var longest time.Duration
 	for _, l := range r.Lengths {
+		longest = l.UpTo
 		if n += l.N; float64(n) >= q*float64(r.Waits) {
-			return l.UpTo
+			return "up to " + longest.String()
 		}
 	}
-	return 0
+	return "more than " + longest.String()
 }
 
 // waitsMetrics are the descriptions of what collect sends.

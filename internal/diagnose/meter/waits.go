@@ -235,8 +235,9 @@ func (w *Waits) Report(s *report.Status) {
 		r := *sums[rank]
 		r.Rank, r.Time, r.Beside, r.Lengths = rank, w.ranks[rank].waited, w.ranks[rank].beside, []report.Length{}
 		for i, n := range counts {
-			r.Waits += n
-			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
+			if r.Waits += n; i < len(counts)-1 { // the last class has no end
+				r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
+			}
 		}
 		s.Waits.Ranks = append(s.Waits.Ranks, r)
 	}

@@ -101,10 +101,14 @@ func TestWaitMinute(t *testing.T) {
 // scripted are programs of which a test says what they have measured.
 type scripted struct {
 	waitPrograms
-	sums runq.Sums
+	sums    runq.Sums
+	lengths [runq.Buckets]int64
 }
 
 func (p *scripted) Read(runq.Slot, time.Duration) (runq.Sums, error) { return p.sums, nil }
+func (p *scripted) Lengths(runq.Class) ([runq.Buckets]int64, error)  { return p.lengths, nil }
+func (p *scripted) Pairs() ([]runq.Pair, error)                      { return nil, nil }
+func (p *scripted) Lost() (tasks, pairs int64)                       { return 0, 0 }
 
 // TestBesideOnlyGrows: of a rank too.
 func TestBesideOnlyGrows(t *testing.T) {
@@ -119,6 +123,22 @@ func TestBesideOnlyGrows(t *testing.T) {
 		}
 		if got := w.ranks[strategy.Online].beside; got != c.want {
 			t.Errorf("reading %d: %v, want %v", i, got, c.want)
+		}
+	}
+}
+
+// TestTheOpenClassHasNoEnd: the longest waits are counted, and are up to nothing.
+func TestTheOpenClassHasNoEnd(t *testing.T) {
+	programs := &scripted{}
+	programs.lengths[runq.Buckets-2], programs.lengths[runq.Buckets-1] = 2, 1
+	w := NewWaits(nil, nil, slog.New(slog.DiscardHandler))
+	w.meter, w.problem = &Meter{probe: programs}, ""
+	var s report.Status
+	w.Report(&s)
+	for _, r := range s.Waits.Ranks {
+		last := r.Lengths[len(r.Lengths)-1]
+		if r.Waits != 3 || last.N != 2 || last.UpTo != 8388608*time.Microsecond {
+			t.Errorf("%s: %d waits, %+v", r.Rank, r.Waits, r.Lengths)
 		}
 	}
 }

@@ -66,15 +66,16 @@ function shortfall(ranks) {
   h('p', { class: 'axis' }, `Of the containers that are here now and have a request: ${ranks.map((r) => `${count(r.reserving)} ${r.rank}`).join(', ')}.`)];
 }
 
-/** quantile is the upper end of the class that it lies in. */
+/** quantile is the upper end of the class that it lies in. The last class has none, and is not in the list. */
 function quantile(r, q) {
   if (r.waits === 0) return missing;
-  let n = 0;
+  let n = 0, longest = null;
   for (const l of r.lengths ?? []) {
+    longest = l.up_to_ns;
     n += l.n;
-    if (n >= q * r.waits) return span(l.up_to_ns);
+    if (n >= q * r.waits) return span(longest);
   }
-  return missing;
+  return longest === null ? missing : `> ${span(longest)}`;
 }
 
 /** cpuset reads "0-3,7". What is no cpuset has no CPUs. */

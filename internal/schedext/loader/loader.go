@@ -192,14 +192,14 @@ var _ schedext.Loader = (*Schedulers)(nil)
 func Throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads,
 		Last: t.Used, Peak: t.Peak, Second: t.Second, Usage: t.Sum, Above: t.Above}
-	classes := 0
-	for _, n := range t.Lengths {
+	bounded, classes := t.Lengths[:probe.Buckets-1], 0 // the last class has no end
+	for _, n := range bounded {
 		if n > 0 {
 			classes++
 		}
 	}
 	r.Lengths = make([]report.Length, 0, classes) // it is made for each group in each status
-	for i, n := range t.Lengths {
+	for i, n := range bounded {
 		if n > 0 {
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
 		}

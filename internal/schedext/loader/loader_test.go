@@ -2,9 +2,13 @@ package loader
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
 	"plimsoll/internal/schedext"
 )
 
@@ -26,4 +30,14 @@ func TestCancelDoesNotWait(t *testing.T) {
 			t.Errorf("nothing was loaded: %v", err)
 		}
 	})
+}
+
+// TestLongestThrottles: the open class is in no length, and the others are.
+func TestLongestThrottles(t *testing.T) {
+	totals := probe.Totals{Ends: 3}
+	totals.Lengths[probe.Buckets-2], totals.Lengths[probe.Buckets-1] = 1, 2
+	want := []report.Length{{UpTo: 8388608 * time.Microsecond, N: 1}}
+	if got := Throttles(totals); got.Ended != 3 || !slices.Equal(got.Lengths, want) {
+		t.Errorf("%+v", got)
+	}
 }
