@@ -48,7 +48,7 @@ func containerMetrics(detail Detail) metrics[Container] {
 			func(t Totals) float64 { return float64(t.Bursts) }),
 		c("burst_seconds_total", "CPU time that the group took from its burst buffer.",
 			func(t Totals) float64 { return t.BurstTime.Seconds() }),
-		c("raises_total", "Times that the quota was raised from the limit.",
+		c("raises_total", "Times that the quota was raised, from the limit or from a lower quota.",
 			func(t Totals) float64 { return float64(t.Raises) }),
 		c("raised_seconds_total", "Wall time with a raised quota.",
 			func(t Totals) float64 { return t.Raised.Seconds() }),
