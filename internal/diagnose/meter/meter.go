@@ -187,11 +187,16 @@ func (m *Meter) keep(there map[string]bool) {
 	})
 }
 
-// taken says whether the programs have the present facts about a container.
-func (m *Meter) taken(c report.Container, inode uint64, rank strategy.Rank) bool {
+// cpusEvery is in how many looks the CPUs of each container are read again: that takes a file of each group above it.
+const cpusEvery = 60
+
+// taken says whether the programs have the present facts about a container. Its CPUs are compared in one look of many.
+func (m *Meter) taken(c report.Container, inode uint64, rank strategy.Rank, look uint64) bool {
 	s := m.subject(c.Cgroup, inode)
-	return s != nil && s.container.Name == c.Name && s.container.Request == c.Request && s.rank == rank &&
-		s.cpus.Equal(m.tree.AllowedCPUs(c.Cgroup, m.online))
+	if s == nil || s.container.Name != c.Name || s.container.Request != c.Request || s.rank != rank {
+		return false
+	}
+	return (inode+look)%cpusEvery != 0 || s.cpus.Equal(m.tree.AllowedCPUs(c.Cgroup, m.online))
 }
 
 // set passes the facts about a group to the programs.

@@ -33,6 +33,7 @@ type Waits struct {
 	mu      sync.Mutex
 	meter   *Meter
 	problem string
+	looks   uint64
 	missing int // containers without a number
 	ranks   map[strategy.Rank]*rankWaits
 	node    diagnose.Node
@@ -120,12 +121,13 @@ func (w *Waits) follow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.missing, w.meter.tableFull = 0, false
+	w.looks++
 	there := map[string]bool{}
 	for _, p := range pods {
 		for _, c := range p.Containers {
 			there[c.Path] = true
 			one := report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}
-			if w.meter.taken(one, c.Inode, rankOf(c)) {
+			if w.meter.taken(one, c.Inode, rankOf(c), w.looks) {
 				continue
 			}
 			if err := w.meter.take(one, c.Inode, rankOf(c)); err != nil {
