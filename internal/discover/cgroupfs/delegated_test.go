@@ -44,6 +44,28 @@ func TestAUserMakesManyGroups(t *testing.T) {
 	}
 }
 
+// TestAGroupIsGivenToAUser: root makes a group, and gives it to a user only after the agent has seen it. The groups
+// that are in it by then, and those that the user makes, are the user's.
+func TestAGroupIsGivenToAUser(t *testing.T) {
+	m := newMemory("/slice/user/app", "/slice/root")
+	s := scanner(t, m, Options{})
+	m.owners = map[string]uint32{"slice/user": 1000, "slice/user/app": 1000, "slice/user/app/a": 1000,
+		"slice/user/b": 1000}
+	m.mkdir("/slice/user/app/a", "/slice/user/b")
+	if err := s.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	user := s.nodes["/slice/user"].user
+	for _, group := range []string{"/slice/user/app", "/slice/user/app/a", "/slice/user/b"} {
+		if s.nodes[group].user != user {
+			t.Errorf("%s: %+v", group, s.nodes[group].user)
+		}
+	}
+	if user == nil || user.groups != 3 || s.nodes["/slice"].user != nil || s.nodes["/slice/root"].user != nil {
+		t.Errorf("%+v", user)
+	}
+}
+
 // TestDelegated: groups below one that a user owns are told apart, whatever the user names them. A container whose own
 // group belongs to its user, in a user namespace, is its pod's.
 func TestDelegated(t *testing.T) {

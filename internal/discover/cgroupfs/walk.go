@@ -147,11 +147,34 @@ func (s *Scanner) add(parent *node, p string, inode uint64) *node {
 	if n.user != nil {
 		n.user.groups++
 	} else if s.tree.Owner(p) != 0 {
-		n.user = &delegated{path: p}
+		s.delegate(n)
 	}
 	n.effective = s.resolve(n)
 	s.nodes[p], s.changed = n, s.changed || n.wanted()
 	return n
+}
+
+// delegate finds the outermost group of a new group's user. The owners above are read again: systemd makes the group of
+// a user's manager as root, and gives it to the user later (src/core/exec-invoke.c, cg_set_access).
+func (s *Scanner) delegate(n *node) {
+	top := n
+	for top.Path != "/" {
+		above := s.nodes[path.Dir(top.Path)]
+		if s.tree.Owner(above.Path) == 0 {
+			break
+		}
+		top = above
+	}
+	top.giveTo(&delegated{path: top.Path, groups: -1}) // its own does not count
+	s.changed = s.changed || top != n
+}
+
+func (n *node) giveTo(user *delegated) {
+	n.user = user
+	user.groups++
+	for _, c := range n.children {
+		c.giveTo(user)
+	}
 }
 
 func (s *Scanner) drop(parent, n *node) {
