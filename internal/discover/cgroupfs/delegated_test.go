@@ -8,7 +8,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"plimsoll/internal/strategy"
+	"plimsoll/internal/config"
+	"plimsoll/internal/workload"
 )
 
 // TestAUserMakesManyGroups: in a group that belongs to a user some groups are followed and no more;
@@ -66,17 +67,30 @@ func TestAGroupIsGivenToAUser(t *testing.T) {
 	}
 }
 
-// TestDelegated: groups below one that a user owns are told apart, whatever the user names them. A container whose own
-// group belongs to its user, in a user namespace, is its pod's.
+// TestDelegated: groups below one that a user owns are told apart, whatever the user names them, and have nothing of
+// what the names say. A container whose own group belongs to its user, in a user namespace, is its pod's.
 func TestDelegated(t *testing.T) {
-	const pod, container = "/podu1", "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	m := newMemory("/user/kubepods"+pod+container, "/kubepods"+pod+container)
-	m.owners = map[string]uint32{"user": 1000, "user/kubepods": 1000, "user/kubepods" + pod: 1000,
+	const pod = "/podu1"
+	container, scope := "/"+anID, "/docker-"+anID+".scope"
+	m := newMemory("/user/kubepods"+pod+container, "/user"+scope, "/kubepods"+pod+container)
+	m.owners = map[string]uint32{"user": 1000, "user/kubepods": 1000, "user/kubepods" + pod: 1000, "user" + scope: 1000,
 		"user/kubepods" + pod + container: 1000, "kubepods" + pod + container: 100000}
-	s := scanner(t, m, Options{Resolver: include(t)})
-	for _, p := range workloads(choose(s.nodes["/"]), strategy.Colocation{}) {
-		if want := strings.HasPrefix(p.Containers[0].Path, "/user/"); p.Delegated != want {
-			t.Errorf("%s: delegated: %v, want %v", p.Containers[0].Path, p.Delegated, want)
+	h := newHost(t)
+	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":500000000}`)
+	h.put(hostConfig+anID+"/config.v2.json", `{"Name":"/web"}`)
+	f, err := config.Parse("test", []byte("colocation: {enable: true, kubeQOS: true}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := scanner(t, m, Options{Resolver: f, Sources: HostSources(h.root)}).Pods()
+	if err != nil || len(pods) != 3 {
+		t.Fatalf("%+v, %v", pods, err)
+	}
+	for _, p := range pods {
+		c, users := p.Containers[0], strings.HasPrefix(p.Containers[0].Path, "/user/")
+		if p.Delegated != users || (c.Class == workload.ClassNone) != users || (c.Name != "web") != users ||
+			(c.Declared == nil) != users {
+			t.Errorf("%+v", p)
 		}
 	}
 }

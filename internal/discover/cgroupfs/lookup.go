@@ -58,7 +58,11 @@ func (s *Scanner) ask(n *node) bool {
 		return false // gone, or not yet under the cpu controller
 	}
 	old := n.facts
-	n.facts = s.opt.Sources.lookUp(n.place, n.Path, now, old)
+	sources := s.opt.Sources
+	if n.delegated() { // the files are of root's engines; systemd compares the path of the unit
+		sources = Sources{Systemd: sources.Systemd}
+	}
+	n.facts = sources.lookUp(n.place, n.Path, now, old)
 	if !first && !old.declared.Equal(n.facts.declared) {
 		s.news = append(s.news, Event{Kind: Redeclared, Path: n.Path})
 	}

@@ -45,6 +45,10 @@ func (n *node) wanted() bool {
 	return false
 }
 
+// delegated says whether a user owns a group above, and so may have chosen the name. In a user namespace a pod's user
+// may own the container's group, but none above it.
+func (n *node) delegated() bool { return n.user != nil && n.user.path != n.Path }
+
 func (n *node) sorted() []*node {
 	list := make([]*node, 0, len(n.children))
 	for _, c := range n.children {
@@ -114,8 +118,7 @@ func workloads(groups []group, node strategy.Colocation) []workload.Pod {
 		}
 		for _, c := range g.containers {
 			p.Containers = append(p.Containers, c.container(node))
-			// in a user namespace a pod's user may own the container's group, but none above it
-			p.Delegated = p.Delegated || c.user != nil && c.user.path != c.Path
+			p.Delegated = p.Delegated || c.delegated()
 		}
 		pods = append(pods, p)
 	}
@@ -147,7 +150,7 @@ func (n *node) container(node strategy.Colocation) workload.Container {
 	if n.facts.runtime != "" {
 		c.Runtime = n.facts.runtime
 	}
-	if c.Class == workload.ClassNone && node.KubeQOS {
+	if c.Class == workload.ClassNone && node.KubeQOS && !n.delegated() {
 		c.Class = kubeletClass(n.Path)
 	}
 	c.QOS = c.Class.QOS(node)

@@ -23,23 +23,25 @@ func TestNothingWaitsForFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.groups.set(group("u1", "a"))
-		w.given(node(nil), web(`{"policy": "auto"}`))
+		w.given(node(nil), web(""))
+		w.pod(0)
+		w.pods().put(web(`{"policy": "auto"}`))
 		open := make(chan struct{})
 		w.d.Bandwidth = func(string) (cpu.Bandwidth, error) {
 			<-open
 			return cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, nil
 		}
-		first := make(chan workload.Pod)
-		go func() { first <- w.pod(0) }()
+		second := make(chan workload.Pod)
+		go func() { second <- w.pod(0) }()
 		synctest.Wait() // it waits for the file
 		w.pods().put(web(`{"policy": "none"}`))
 		w.d.Foreign("/kubepods/burstable/podu1", "somebody writes")
-		if s := w.d.Status(); s.Pods != 1 || s.Matched != 0 || len(w.waiting()) != 1 {
+		if s := w.d.Status(); s.Pods != 1 || s.Matched != 1 || len(w.waiting()) != 1 {
 			t.Errorf("%+v, Events %v", s, w.waiting())
 		}
 		close(open)
-		if p := (<-first).Containers[0].Strategy.Policy; p != "auto" {
-			t.Errorf("the first snapshot has policy %s", p)
+		if p := (<-second).Containers[0].Strategy.Policy; p != "auto" {
+			t.Errorf("the second snapshot has policy %s", p)
 		}
 		if p := w.pod(0).Containers[0].Strategy.Policy; p != "none" || w.d.Status().Matched != 1 {
 			t.Errorf("the next snapshot has policy %s", p)

@@ -245,14 +245,15 @@ func (d *Discoverer) report(group, reason, what string) {
 	}
 }
 
-// podAbove is the pod of a group; nil: there is none.
+// podAbove is the pod of a group of the last snapshot; nil: there is none.
 func (d *Discoverer) podAbove(group string) *pod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for at := group; at != "/" && at != "."; at = path.Dir(at) {
-		place := cgroupfs.Classify(at)
-		if p := d.pods[place.ID]; p != nil && place.Kind == cgroupfs.Pod {
-			return p
+	for _, p := range d.groups {
+		has := func(c workload.Container) bool { return c.Path == group || c.Scope.Path == group }
+		if p.Path == group || slices.ContainsFunc(p.Containers, has) {
+			uid, _ := podOf(p)
+			return d.pods[uid]
 		}
 	}
 	return nil

@@ -140,7 +140,9 @@ func TestOnlyInitContainersAreLimited(t *testing.T) {
 // TestBoundsAreReported by an Event on the pod of the group, and once.
 func TestBoundsAreReported(t *testing.T) {
 	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
 	w.given(node(nil), web(""))
+	w.pod(0)
 	for range 2 {
 		w.d.Bounded("/kubepods/burstable/podu1/"+id("a"), "extraCoresPerPod keeps it from more")
 		w.d.Bounded("/system.slice/x.service", "not a pod's")
@@ -171,5 +173,12 @@ func TestBorrowedNames(t *testing.T) {
 			p.Containers[0].Strategy.Policy != strategy.None || p.Containers[0].Class != workload.ClassNone {
 			t.Errorf("the user's: %+v", p)
 		}
+	}
+	w.d.Foreign(borrowed.Path, "the user wrote it")
+	w.d.Foreign(borrowed.Containers[0].Path, "the user wrote it")
+	w.d.Foreign(own.Containers[0].Path, "another program wrote it")
+	if diff := cmp.Diff([]string{"CPULimitForeignWriter Pod default/web another program wrote it"},
+		w.waiting()); diff != "" {
+		t.Errorf("Events: -want +got\n%s", diff)
 	}
 }
