@@ -75,26 +75,37 @@ func (k Files) Owner() string {
 	case state.Policy != "" && state.Policy != "none":
 		return "the kubelet's CPU manager (policy " + state.Policy + ") shares out the CPUs of this node"
 	}
-	for _, name := range []string{configFile, flagsFile} {
-		if _, err := k.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Sprintf("which CPUs the kubelet keeps is not known: %v", err)
-		}
+	if _, _, err := k.reserved(); err != nil {
+		return fmt.Sprintf("which CPUs the kubelet keeps is not known: %v", err)
 	}
 	return ""
 }
 
 // Reserved is what the kubelet keeps for itself and the system: CPUs by their numbers, which make the amounts void
-// (KubeletConfiguration, reservedSystemCPUs), or an amount. Flags come before the file.
+// (KubeletConfiguration, reservedSystemCPUs), or an amount. Flags come before the file. What is not known Owner says.
 func (k Files) Reserved() (cpu.Set, float64) {
+	set, amount, _ := k.reserved()
+	return set, amount
+}
+
+func (k Files) reserved() (cpu.Set, float64, error) {
 	var file struct {
 		CPUs   any            `yaml:"reservedSystemCPUs"`
 		Kube   map[string]any `yaml:"kubeReserved"`
 		System map[string]any `yaml:"systemReserved"`
 	}
-	if data, err := k.read(configFile); err == nil {
-		_ = yaml.Unmarshal(data, &file) // what the kubelet itself does not understand it does not start with
+	data, err := k.read(configFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
 	}
-	flags := k.flags()
+	// of two equal keys the kubelet takes the last (pkg/kubelet/kubeletconfig/util/codec, DecodeKubeletConfiguration)
+	if yaml.UnmarshalWithOptions(data, &file, yaml.AllowDuplicateMapKey()) != nil {
+		return nil, 0, errors.New(configFile + " is no configuration of a kubelet")
+	}
+	flags, err := k.flags()
+	if err != nil {
+		return nil, 0, err
+	}
 	text := func(flag string, otherwise any) string {
 		if v, given := flags[flag]; given {
 			return v
@@ -104,10 +115,12 @@ func (k Files) Reserved() (cpu.Set, float64) {
 		}
 		return fmt.Sprint(otherwise)
 	}
-	if set, err := cpu.ParseSet(text("reserved-cpus", file.CPUs)); err == nil && len(set) > 0 {
-		return set, 0
+	if set, err := cpu.ParseSet(text("reserved-cpus", file.CPUs)); err != nil || len(set) > 0 {
+		return set, 0, err
 	}
-	return nil, cpuOf(text("kube-reserved", asFlag(file.Kube))) + cpuOf(text("system-reserved", asFlag(file.System)))
+	kube, bad := cpuOf(text("kube-reserved", asFlag(file.Kube)))
+	system, bad2 := cpuOf(text("system-reserved", asFlag(file.System)))
+	return nil, kube + system, errors.Join(bad, bad2)
 }
 
 // asFlag spells amounts as the flags have them.
@@ -120,21 +133,26 @@ func asFlag(amounts map[string]any) string {
 }
 
 // cpuOf is the CPU of amounts such as cpu=500m,memory=1Gi.
-func cpuOf(amounts string) float64 {
+func cpuOf(amounts string) (float64, error) {
 	for part := range strings.SplitSeq(amounts, ",") {
 		text, is := strings.CutPrefix(strings.TrimSpace(part), "cpu=")
-		if v, ok := config.CPUs(text); is && ok {
-			return v
+		if !is {
+			continue
 		}
+		v, ok := config.CPUs(text)
+		if !ok {
+			return 0, fmt.Errorf("%q is not an amount of CPU", text)
+		}
+		return v, nil
 	}
-	return 0
+	return 0, nil
 }
 
 // flags are those that kubeadm starts it with.
-func (k Files) flags() map[string]string {
+func (k Files) flags() (map[string]string, error) {
 	data, err := k.read(flagsFile)
-	if err != nil {
-		return nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	_, line, _ := strings.Cut(string(data), "=") // KUBELET_KUBEADM_ARGS="--a=b --c=d"
 	flags := map[string]string{}
@@ -143,5 +161,5 @@ func (k Files) flags() map[string]string {
 			flags[name] = value
 		}
 	}
-	return flags
+	return flags, nil
 }

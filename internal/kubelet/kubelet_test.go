@@ -19,7 +19,9 @@ func TestFiles(t *testing.T) {
 			owner: "the kubelet's CPU manager (policy static) shares out the CPUs of this node"},
 		{config: "kind: KubeletConfiguration\nreservedSystemCPUs: \"0-1,8\"\n", reserve: "0-1,8"},
 		{config: "reservedSystemCPUs: 3", reserve: "3"},
-		{config: "reservedSystemCPUs: all\n"},
+		{config: "reservedSystemCPUs: 0\nreservedSystemCPUs: 0-1\na: {b: 1, b: 2}\n", reserve: "0-1"},
+		{config: "kubeReserved: {cpu: 1, cpu: 2}\n", more: 2},
+		{config: "# nothing\n"},
 		{config: "kubeReserved:\n  memory: 1Gi\n  cpu: 500m\nsystemReserved: {cpu: 1}\n", more: 1.5},
 		{config: "kubeReserved: {cpu: 500m}\nreservedSystemCPUs: 0-1\n", reserve: "0-1"},
 		{config: "kubeReserved: {cpu: 500m}\n",
@@ -54,6 +56,7 @@ func TestUnknown(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		torn       string // a state that is none
+		config     string
 		unreadable string // a file that cannot be read: a folder
 		given      bool
 		want       string // the beginning; "" for an answer
@@ -63,11 +66,18 @@ func TestUnknown(t *testing.T) {
 		{name: "the state", unreadable: "cpu_manager_state", want: shares},
 		{name: "its configuration", unreadable: "config.yaml", want: keeps},
 		{name: "its flags", unreadable: "kubeadm-flags.env", want: keeps},
+		{name: "no YAML", config: "a: [", want: keeps + "config.yaml is no configuration of a kubelet"},
+		{name: "another configuration", config: "kubeReserved: 1", want: keeps + "config.yaml is no"},
+		{name: "an amount", config: "systemReserved: {cpu: 2k}", want: keeps + `"2k" is not an amount of CPU`},
+		{name: "CPUs", config: "reservedSystemCPUs: all", want: keeps},
 		{name: "not where it is said to be", given: true, want: shares + "open /"},
 	} {
 		dir := t.TempDir()
-		if c.torn != "" {
-			if err := os.WriteFile(filepath.Join(dir, "cpu_manager_state"), []byte(c.torn), 0o600); err != nil {
+		for name, text := range map[string]string{"cpu_manager_state": c.torn, "config.yaml": c.config} {
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
