@@ -154,18 +154,18 @@ func (c *Cluster) Ask(ctx context.Context, a AgentPod, path string) ([]byte, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- forward.ForwardPorts() }()
+	defer stop()
+	select {
+	case <-ready:
+	case err := <-ended:
+		return nil, fmt.Errorf("forward a port: %w", err)
+	case <-ctx.Done(): // the dial has no context, and ends later (client-go, negotiateSPDYOverWebsocket)
+		return nil, ctx.Err()
+	}
 	defer func() {
 		stop()
 		<-ended
 	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- err
-		return nil, fmt.Errorf("forward a port: %w", err)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 	ports, err := forward.GetPorts()
 	if err != nil || len(ports) != 1 {
 		return nil, fmt.Errorf("forward a port: %d ports: %w", len(ports), err)
