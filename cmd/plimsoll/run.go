@@ -358,7 +358,7 @@ func configure(a *agent.Agent, named *selection, k *cluster.Cluster, log *slog.L
 		log.Info("configuration loaded", "policy", file.Node().Policy)
 		named.take(file, log)
 		a.Reserve(file.Reserve())
-		a.Configure(k.Configure(file), nil)
+		k.Configure(a, file)
 	}
 }
 

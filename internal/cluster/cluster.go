@@ -83,12 +83,15 @@ func (c *Cluster) Note(err error) {
 	}
 }
 
-// Configure returns what the node gets of a new file.
-func (c *Cluster) Configure(file *config.File) strategy.Node {
+// Configure passes what the node gets of a new file to the agent, in the order of the changes from Kubernetes. It does
+// so where the strategy stays the same too: the agent may have the error of the last file.
+func (c *Cluster) Configure(a *agent.Agent, file *config.File) {
 	if c == nil {
-		return file.Node()
+		a.Configure(file.Node(), nil)
+		return
 	}
-	return c.Discoverer.Configure(file.Node(), file.Tenants())
+	c.Discoverer.Configure(file.Node(), file.Tenants())
+	c.Announce()
 }
 
 // Health adds to a status whether the cluster is ready.

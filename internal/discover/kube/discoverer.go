@@ -221,15 +221,12 @@ func (d *Discoverer) ready() bool {
 	return !slices.ContainsFunc(d.queries(), func(q query) bool { return !d.seen[q] })
 }
 
-// Configure replaces what this node's own file says, and returns the strategy of the node.
-func (d *Discoverer) Configure(own strategy.Node, tenants config.Tenants) strategy.Node {
+// Configure replaces what this node's own file says.
+func (d *Discoverer) Configure(own strategy.Node, tenants config.Tenants) {
 	d.learn(func() bool { d.change(func() { d.Own, d.config.Own = own, tenants }); return true })
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.node
 }
 
-// Announce calls Changed with the strategy of the node, for a receiver that missed earlier calls.
+// Announce calls Changed with the strategy of the node, for a receiver that may have missed earlier calls.
 func (d *Discoverer) Announce() {
 	d.order.Lock()
 	defer d.order.Unlock()

@@ -34,7 +34,8 @@ func TestQOSLive(t *testing.T) {
 		if got := w.pod(0).Containers[0].QOS.Rank(); got != c.want {
 			t.Errorf("class %q, annotation %s: %s, want %s", c.class, c.annotation, got, c.want)
 		}
-		if !w.d.Configure(strategy.DefaultNode(), config.Tenants{}).Colocation.Enabled() {
+		w.d.Configure(strategy.DefaultNode(), config.Tenants{})
+		if !w.d.node.Colocation.Enabled() {
 			t.Error("the node's own strategy sets nothing")
 		}
 	}

@@ -69,9 +69,10 @@ func TestTenantsOfTheNodesFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := w.d.Configure(f.Node(), f.Tenants()) // the pod stays as it is
-		if got := w.pod(0).Containers[0].Strategy.CFSQuotaBurstPercent; got != want || node.Extra.PerNode.CPUs != 2 {
-			t.Errorf("%s: %d, want %d; %+v", text, got, want, node.Extra)
+		w.d.Configure(f.Node(), f.Tenants()) // the pod stays as it is
+		extra := w.d.node.Extra
+		if got := w.pod(0).Containers[0].Strategy.CFSQuotaBurstPercent; got != want || extra.PerNode.CPUs != 2 {
+			t.Errorf("%s: %d, want %d; %+v", text, got, want, extra)
 		}
 		if cuts := w.d.Status().Cuts; len(cuts) != 1 || cuts[0].Given != fmt.Sprint(want) {
 			t.Errorf("%s: cuts %v", text, cuts)
@@ -96,13 +97,15 @@ func TestBoundsThatCannotBeRead(t *testing.T) {
 		{"{", strategy.Bound{}},
 	} {
 		w.given(node, configMap("koordinator-system", "slo-controller-config", "plimsoll-tenants", c.text))
-		if got := w.d.Configure(strategy.Node{}, config.Tenants{}).Extra.PerNode; got != c.want {
+		w.d.Configure(strategy.Node{}, config.Tenants{})
+		if got := w.d.node.Extra.PerNode; got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.text, got, c.want)
 		}
 	}
 	bare := newWorld(t)
 	bare.given(node)
-	if got := bare.d.Configure(strategy.Node{}, config.Tenants{}).Extra; got.Bounded() {
+	bare.d.Configure(strategy.Node{}, config.Tenants{})
+	if got := bare.d.node.Extra; got.Bounded() {
 		t.Errorf("without a ConfigMap: %+v", got)
 	}
 }
