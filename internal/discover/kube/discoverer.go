@@ -182,7 +182,7 @@ func (d *Discoverer) taker(r Resource) (put, drop func(any) bool) {
 	}
 	name := func(m *corev1.ConfigMap) ConfigMap { return ConfigMap{m.Namespace, m.Name} }
 	return func(o any) bool {
-			m := trimConfigMap(o.(*corev1.ConfigMap))
+			m := o.(*corev1.ConfigMap)
 			d.change(func() { d.maps[name(m)] = m })
 			return true
 		}, func(o any) bool {

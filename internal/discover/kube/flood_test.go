@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -161,26 +162,49 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestLongAnnotationIsNotKept: of an annotation that is refused nothing but its begin is in memory.
+// TestLongAnnotationIsNotKept: of an annotation that is refused nothing but its begin is in memory, whether its pod is
+// listed, new or changed. It is refused once, whatever follows the begin.
 func TestLongAnnotationIsNotKept(t *testing.T) {
 	w, log, _ := logged(t)
-	w.given(node(nil))
-	long := web(`{"policy": "auto", "x": "` + strings.Repeat("\u202e", 80<<10) + `"}`)
-	w.pods().put(long)
-	p := w.d.pods["u1"]
-	if n := len(p.annotations[config.Annotation]); n != config.MaxAnnotation+1 {
-		t.Errorf("%d bytes are kept", n)
+	long := func(uid, end string) *corev1.Pod {
+		p := web(`{"policy": "auto", "x": "` + strings.Repeat("\u202e", 80<<10) + end + `"}`)
+		p.Name, p.UID = uid, types.UID(uid)
+		return p
 	}
-	if s := w.d.Status(); s.RejectedNow != 1 || s.RejectedTotal != 1 ||
+	w.ok(w.server.Add(node(nil)))
+	w.ok(w.server.Add(long("u1", "")))
+	w.run()
+	expect := func(what string, uids ...string) {
+		t.Helper()
+		w.soon(what, func() bool {
+			w.d.mu.Lock()
+			defer w.d.mu.Unlock()
+			for _, uid := range uids {
+				if p := w.d.pods[uid]; p == nil || len(p.annotations[config.Annotation]) != config.MaxAnnotation+1 {
+					return false
+				}
+			}
+			return len(uids) == len(w.d.pods)
+		})
+	}
+	expect("a listed pod", "u1")
+	w.soon("the watches", func() bool {
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		return len(w.server.watches) == len(w.d.queries())
+	})
+	w.ok(w.server.Update(called("pods"), long("u1", "x"), "default"))
+	w.ok(w.server.Create(called("pods"), long("u2", ""), "default"))
+	expect("a new pod", "u1", "u2")
+	if s := w.d.Status(); s.RejectedNow != 2 || s.RejectedTotal != 2 ||
 		!strings.Contains(s.Rejected[0].Error(), "longer than 4096 bytes") {
 		t.Errorf("%+v", s)
 	}
-	w.pods().put(long)
-	if n := strings.Count(log.String(), "longer than"); n != 1 {
+	if n := strings.Count(log.String(), "longer than"); n != 2 {
 		t.Errorf("logged %d times", n)
 	}
 	if strings.ContainsFunc(log.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) ||
-		len(log.String()) > 500 {
+		len(log.String()) > 1000 {
 		t.Errorf("%q", log)
 	}
 }

@@ -43,19 +43,27 @@ func (q query) field() string {
 
 func (q query) String() string { return string(q.resource) + " " + path.Join(q.namespace, q.name) }
 
-// store passes a reflector's objects to the Discoverer, and keeps nothing else of them.
+// store passes a reflector's objects to the Discoverer, trimmed, and keeps nothing else of them. The reflector itself
+// trims no more than the list that a watch begins with (client-go, Reflector.watchList).
 type store struct {
 	put     func(object any)
 	drop    func(object any)
 	replace func(objects []any)
 }
 
-func (s store) Add(o any) error                    { s.put(o); return nil }
-func (s store) Update(o any) error                 { s.put(o); return nil }
-func (s store) Delete(o any) error                 { s.drop(o); return nil }
-func (s store) Replace(list []any, _ string) error { s.replace(list); return nil }
-func (store) Resync() error                        { return nil }
-func (store) Transformer() cache.TransformFunc     { return trim }
+func (s store) Add(o any) error                { s.put(trimmed(o)); return nil }
+func (s store) Update(o any) error             { s.put(trimmed(o)); return nil }
+func (s store) Delete(o any) error             { s.drop(o); return nil }
+func (store) Resync() error                    { return nil }
+func (store) Transformer() cache.TransformFunc { return trim }
+
+func (s store) Replace(list []any, _ string) error {
+	for i, o := range list {
+		list[i] = trimmed(o)
+	}
+	s.replace(list)
+	return nil
+}
 
 var _ cache.TransformingStore = store{}
 

@@ -107,21 +107,12 @@ func TestOverlayOfStaticPods(t *testing.T) {
 	}
 }
 
-// pods is where the watch of pods puts its objects, trimmed.
+// pods is where the watch of pods puts its objects.
 func (w *world) pods() store {
 	w.t.Helper()
 	i := slices.IndexFunc(w.d.queries(), func(q query) bool { return q.resource == Pods })
 	s := w.d.store(w.d.queries()[i])
-	trimmed := func(to func(any)) func(any) {
-		return func(o any) {
-			o, err := trim(o)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			to(o)
-		}
-	}
-	return store{put: trimmed(s.put), drop: trimmed(s.drop)}
+	return store{put: func(o any) { _ = s.Add(o) }, drop: s.drop}
 }
 
 // mirror makes a pod that of a static one, as the kubelet does.

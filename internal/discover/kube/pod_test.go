@@ -328,13 +328,13 @@ func TestTrim(t *testing.T) {
 		short.Status.Conditions[0].Message != "" {
 		t.Errorf("left: %+v", short)
 	}
-	m, _ := trim(configMap("a", "b", "cpu-burst-config", "{}"))
+	m := trimmed(configMap("a", "b", "cpu-burst-config", "{}"))
 	if diff := cmp.Diff(map[string]string{"cpu-burst-config": "{}"}, m.(*corev1.ConfigMap).Data); diff != "" {
 		t.Errorf("ConfigMap: %s", diff)
 	}
 	n := node(map[string]string{"pool": "web"})
 	n.Status.Images = []corev1.ContainerImage{{}}
-	if got, _ := trim(n); got.(*corev1.Node).Labels["pool"] != "web" || got.(*corev1.Node).Status.Images != nil {
+	if got := trimmed(n); got.(*corev1.Node).Labels["pool"] != "web" || got.(*corev1.Node).Status.Images != nil {
 		t.Errorf("node: %+v", got)
 	}
 }

@@ -17,19 +17,22 @@ const staticHash = "kubernetes.io/config.hash"
 // (ConfigMirrorAnnotationKey).
 const staticMirror = "kubernetes.io/config.mirror"
 
-// trim keeps only the fields of an object that are read, so that a list of large objects is never kept whole. Trimming
-// is idempotent.
-func trim(o any) (any, error) {
+// trim is trimmed, as client-go wants it.
+func trim(o any) (any, error) { return trimmed(o), nil }
+
+// trimmed keeps only the fields of an object that are read, so that a list of large objects is never kept whole.
+// Trimming is idempotent.
+func trimmed(o any) any {
 	switch x := o.(type) {
 	case *corev1.Pod:
-		return trimPod(x), nil
+		return trimPod(x)
 	case *corev1.Node:
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, UID: x.UID, Labels: x.Labels,
-			ResourceVersion: x.ResourceVersion}}, nil
+			ResourceVersion: x.ResourceVersion}}
 	case *corev1.ConfigMap:
-		return trimConfigMap(x), nil
+		return trimConfigMap(x)
 	}
-	return o, nil
+	return o
 }
 
 func trimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
