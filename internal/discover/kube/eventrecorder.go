@@ -3,14 +3,16 @@ package kube
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -166,14 +168,25 @@ func (h *eventRecorder) run(ctx context.Context) {
 func (h *eventRecorder) make(ctx context.Context, e *corev1.Event) bool {
 	err := h.api.CreateEvent(ctx, e)
 	switch {
-	case err == nil || errors.IsAlreadyExists(err):
+	case err == nil || apierrors.IsAlreadyExists(err):
 		return true
-	case errors.ReasonForError(err) == metav1.StatusReasonUnknown, errors.IsTooManyRequests(err),
-		errors.IsServerTimeout(err), errors.IsInternalError(err):
+	case passes(err):
 		return false
 	}
 	h.log.Warn("make an Event", "object", e.InvolvedObject.Kind+" "+e.Namespace+"/"+e.InvolvedObject.Name, "error", err)
 	return true
+}
+
+// passes says whether a fault may pass without a change of the Event. One that the API server refuses for good would be
+// in the way of all others.
+func passes(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return true
+	}
+	code := answer.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
+		code == http.StatusUnauthorized // the token is renewed
 }
 
 func (h *eventRecorder) next() *corev1.Event {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -69,10 +70,14 @@ func TestEventsWait(t *testing.T) {
 		err  error
 		kept int
 	}{
-		"away":      {errAway, 1},
-		"busy":      {errors.NewTooManyRequests("slowly", 1), 1},
-		"broken":    {errors.NewInternalError(errAway), 1},
-		"forbidden": {errors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errAway), 0},
+		"away":         {errAway, 1},
+		"busy":         {errors.NewTooManyRequests("slowly", 1), 1},
+		"broken":       {errors.NewInternalError(errAway), 1},
+		"unavailable":  {errors.NewServiceUnavailable("later"), 1},
+		"timeout":      {errors.NewTimeoutError("slowly", 1), 1},
+		"unauthorized": {errors.NewUnauthorized("the token is old"), 1},
+		"no reason":    {&errors.StatusError{ErrStatus: metav1.Status{Code: 418}}, 0},
+		"forbidden":    {errors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errAway), 0},
 	} {
 		s := newServer()
 		h := testHerald(s, "n1")
