@@ -96,6 +96,9 @@ func (s *Systemd) close() {
 }
 
 func (s *Systemd) ask(ctx context.Context, group string) (cpu.Bandwidth, bool, error) {
+	if s.conn != nil && !s.conn.Connected() { // closed by a systemd that was executed again, or by a bus that restarted
+		s.close()
+	}
 	if s.conn == nil {
 		if err := s.connect(ctx); err != nil {
 			return cpu.Bandwidth{}, false, err

@@ -77,6 +77,7 @@ func TestUnrounded(t *testing.T) {
 // (synctest): however slow the machine is, an answer that comes does so in time.
 type manager struct {
 	dials int
+	conn  net.Conn // its end of the last connection
 
 	mu    sync.Mutex
 	units map[string]map[string]any // by the escaped name in the object path
@@ -100,6 +101,7 @@ func newManager() *manager {
 func (m *manager) dial(ctx context.Context) (*godbus.Conn, error) {
 	m.dials++
 	ours, theirs := net.Pipe()
+	m.conn = theirs
 	go m.serve(theirs)
 	conn, err := godbus.NewConn(ours, godbus.WithContext(ctx))
 	if err != nil {
@@ -229,6 +231,22 @@ func TestSystemdIsLeftAlone(t *testing.T) {
 		clock.pass(1)
 		if known, err := ask(); !known || err != nil {
 			t.Errorf("back again: %v, %v", known, err)
+		}
+	})
+}
+
+// TestSystemdClosesTheConnection: the next question makes a new one, and does not wait for that.
+func TestSystemdClosesTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager()
+		s := &Systemd{dial: m.dial, now: newClock().Now}
+		defer s.Close()
+		for dials := 1; dials <= 2; dials++ {
+			if _, known, err := s.Limit("/system.slice/nginx.service"); !known || err != nil || m.dials != dials {
+				t.Errorf("%v, %v after %d connections, want %d", known, err, m.dials, dials)
+			}
+			m.conn.Close()
+			synctest.Wait()
 		}
 	})
 }
