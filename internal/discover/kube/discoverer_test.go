@@ -3,14 +3,21 @@ package kube
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/strategy"
 )
 
@@ -131,6 +138,31 @@ func TestAPIServerAway(t *testing.T) {
 		return w.policy() == strategy.CPUBurstOnly && w.d.Status().Reachable
 	})
 	w.soon("the Event that waited", func() bool { return len(w.events()) == 1 })
+}
+
+// older is an API server before 1.32: it refuses to stream a list (ValidateListOptions, without the gate WatchList).
+type older struct{ *server }
+
+func (older) IsWatchListSemanticsUnSupported() bool { return false }
+
+func (s older) Watch(ctx context.Context, r Resource, ns string, o metav1.ListOptions) (watch.Interface, error) {
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	}
+	return s.server.Watch(ctx, r, ns, o)
+}
+
+// TestListsAreNotStreamed: that an API server streams no lists is no fault of the line.
+func TestListsAreNotStreamed(t *testing.T) {
+	w := newWorld(t, node(nil), web(`{"policy": "auto"}`))
+	log := &logbook.Book{}
+	w.d.API, w.d.Log = older{w.server}, slog.New(slog.NewTextHandler(log, nil))
+	w.groups.set(group("u1", "a"))
+	w.run()
+	w.soon("the strategy", func() bool { return w.policy() == strategy.Auto && w.d.Status().Reachable })
+	if strings.Contains(log.String(), "does not answer") {
+		t.Error(log.String())
+	}
 }
 
 // It starts without an API server, and does nothing to pods until there is one.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,7 +82,11 @@ func follow(ctx context.Context, api API, q query, to store, line *line) {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			only(&o)
 			w, err := api.Watch(ctx, q.resource, q.namespace, o)
-			line.answered(q, err)
+			fault := err
+			if o.SendInitialEvents != nil && apierrors.IsInvalid(err) {
+				fault = nil // an answer, of a server that streams no lists: the reflector lists instead
+			}
+			line.answered(q, fault)
 			return w, err
 		},
 	}
