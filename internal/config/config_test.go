@@ -124,7 +124,7 @@ func TestBounds(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	for text, want := range map[string]float64{
-		"2": 2, "0.25": 0.25, `"0.25"`: 0.25, "250m": 0.25, `"1500m"`: 1.5, "0": 0, "8192": 8192, ".5": 0.5,
+		"2": 2, "0.25": 0.25, `"0.25"`: 0.25, "250m": 0.25, `"1500m"`: 1.5, "0": 2.0 / 1024, "8192": 8192, ".5": 0.5,
 	} {
 		f := mustParse(t, "overrides: [{cgroup: /a, request: "+text+"}]\n")
 		if got := f.Resolve("/a").Request; got != want {

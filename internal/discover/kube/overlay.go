@@ -165,16 +165,13 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 	}
 }
 
-// leastRequest is the share of a CPU that the kubelet gives a container that requests none (MinShares of 1024).
-const leastRequest = 2.0 / 1024
-
 func (o *overlay) layContainer(c *workload.Container, known *pod, is container) {
 	c.Name = known.name() + "/" + is.name
 	switch {
 	case is.request > 0:
 		c.Request = is.request.cpus()
 	case is.limit.to > 0: // a request of 0: its limit is no reservation
-		c.Request = leastRequest
+		c.Request = config.LeastRequest
 	}
 	limit := is.limit
 	if limit.to == 0 { // the kubelet gives it the pod's own (kuberuntime_container_linux.go, getCPULimit)
