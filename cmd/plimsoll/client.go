@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"time"
@@ -30,15 +31,19 @@ func within(cmd *cobra.Command, d time.Duration) (context.Context, context.Cance
 	return context.WithTimeout(cmd.Context(), d)
 }
 
-// answers returns soon with an error when the agent hangs. A missing agent is no error.
+// answers returns soon with an error when the agent, or its loop alone, hangs. A missing agent is no error.
 func (g *globals) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if _, err := g.client().Status(ctx); errors.Is(err, context.DeadlineExceeded) {
+	_, err := g.client().Status(ctx)
+	if errors.Is(err, web.ErrNoAnswer) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil
 }
+
+// killHint says what puts the values of an agent that hangs back.
+const killHint = "if it hangs for good, end it with `kill -9` and call this again"
 
 // jsonFlag adds --json to a command.
 func jsonFlag(cmd *cobra.Command, asJSON *bool) {

@@ -36,6 +36,7 @@ type fakeAgent struct {
 	outcome plan.Outcome
 	err     error
 	kube    *report.Kubernetes
+	hangs   chan struct{} // Status waits until it is closed; nil: does not wait
 }
 
 func (f *fakeAgent) note(call ...string) error {
@@ -44,6 +45,9 @@ func (f *fakeAgent) note(call ...string) error {
 }
 
 func (f *fakeAgent) Status() report.Status {
+	if f.hangs != nil {
+		<-f.hangs
+	}
 	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0,
 		ConfigOK: true,
 		Mode:     report.Active, Kernel: "6.18.44", Cgroup: "v1", Installation: "plimsoll/plimsoll",

@@ -62,7 +62,11 @@ func resumeCommand(g *globals) *cobra.Command {
 			}
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
-			if err := g.client().Resume(ctx); err != nil {
+			err := g.answers(ctx)
+			if err == nil {
+				err = g.client().Resume(ctx)
+			}
+			if err != nil {
 				return g.holdHint(g.elsewhere(err), "so that the next start is not held: rm -f ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "resumed: changes are written again")

@@ -65,7 +65,7 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 func restore(ctx context.Context, g *globals, toSpec bool,
 	notes io.Writer) (results []plan.Result, held bool, err error) {
 	if err := g.answers(ctx); err != nil {
-		return nil, false, withHint(err, "if it hangs for good, end it with `kill -9` and call this again")
+		return nil, false, withHint(err, killHint)
 	}
 	if !toSpec {
 		results, err = g.client().Hold(ctx, true, "plimsoll restore")

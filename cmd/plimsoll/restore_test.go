@@ -43,6 +43,33 @@ func TestShowRestored(t *testing.T) {
 	}
 }
 
+// TestSteeringOfALoopThatHangs: where only the agent's server answers, a command fails soon, and leaves no request
+// behind that takes effect once the loop goes on.
+func TestSteeringOfALoopThatHangs(t *testing.T) {
+	for args, hint := range map[string]string{
+		"restore": "kill -9",
+		"retire":  "kill -9",
+		"hold":    "its loop hangs",
+		"resume":  "its loop hangs",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			a := &fakeAgent{hangs: make(chan struct{})}
+			n := newNode(t).withAgent(t, a)
+			defer close(a.hangs)
+			begin := time.Now()
+			_, stderr, err := n.run(args)
+			if took := time.Since(begin); err == nil || took > 5*time.Second || exitCode(err) != exitNoAgent ||
+				!strings.Contains(stderr, hint) {
+				t.Errorf("%v after %v, %q; want no answer soon, and the hint %q", err, took, stderr, hint)
+			}
+			if len(a.calls) > 0 {
+				t.Errorf("the agent got the calls %q", a.calls)
+			}
+		})
+	}
+}
+
 // TestRestoreUnlessRunning: with a running agent, or a successor that takes over, nothing is restored, no agent is
 // asked, and that is no error. Without one everything is restored.
 func TestRestoreUnlessRunning(t *testing.T) {

@@ -26,6 +26,9 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
+			if err := g.answers(ctx); err != nil {
+				return withHint(err, killHint)
+			}
 			if of != "" && g.otherInstallation(ctx, of) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: the agent of this node is not that of %s: it is left alone\n",
 					report.Printable(of))

@@ -16,9 +16,15 @@ import (
 
 // Hold turns the kill switch on, and restores everything if restore is set. A restore needs no disk: where the switch
 // cannot be kept there, this agent writes nothing until it ends, and the error says so.
-func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
+//
+// As the other methods here it does nothing once its context has ended: the caller, who waited for the lock, was told
+// that it failed, and may have done something else.
+func (a *Agent) Hold(ctx context.Context, restore bool, reason string) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	err := a.Switch.Hold(reason, a.Clock())
 	if err != nil && !restore {
 		return nil, err
@@ -38,9 +44,12 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 }
 
 // Resume turns the kill switch off.
-func (a *Agent) Resume(context.Context) error {
+func (a *Agent) Resume(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := a.Switch.Resume(); err != nil {
 		return err
 	}
@@ -51,9 +60,12 @@ func (a *Agent) Resume(context.Context) error {
 }
 
 // Pause keeps a container at its limit for a time; 0 ends the pause.
-func (a *Agent) Pause(_ context.Context, container string, d time.Duration) error {
+func (a *Agent) Pause(ctx context.Context, container string, d time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	_, _, err := a.pause(container, d, false)
 	return err
 }
@@ -84,9 +96,12 @@ func (a *Agent) pause(container string, d time.Duration, release bool) (groups [
 
 // Release restores a container's files for a time, so that its owner can set a lower limit: the kernel would refuse a
 // quota below our burst.
-func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
+func (a *Agent) Release(ctx context.Context, container string, d time.Duration) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	groups, results, err := a.pause(container, d, true)
 	for _, path := range groups {
 		if g := a.at(path); g != nil && err == nil {

@@ -79,9 +79,12 @@ func (a *Agent) written(e journal.Entry) plan.Value {
 
 // Retire restores everything, and writes nothing until this agent ends or Resume is called. Unlike a hold, it does not
 // affect the next agent.
-func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
+func (a *Agent) Retire(ctx context.Context) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	a.retired = a.Clock()
 	a.Writer.SetHold(true)
 	a.Log.Warn("retired: nothing is written until it is stopped, or `plimsoll resume`")

@@ -351,3 +351,29 @@ func TestRestoreShowsAll(t *testing.T) {
 		t.Errorf("%v, %+v", err, results)
 	}
 }
+
+// TestSteeringForWhoHasGone: a request that waited for a turn is not carried out once its caller
+// was told that it failed.
+func TestSteeringForWhoHasGone(t *testing.T) {
+	for name, steer := range map[string]func(context.Context, *Agent) error{
+		"hold":    func(ctx context.Context, a *Agent) error { _, err := a.Hold(ctx, true, "test"); return err },
+		"resume":  func(ctx context.Context, a *Agent) error { return a.Resume(ctx) },
+		"retire":  func(ctx context.Context, a *Agent) error { _, err := a.Retire(ctx); return err },
+		"pause":   func(ctx context.Context, a *Agent) error { return a.Pause(ctx, "a", time.Minute) },
+		"release": func(ctx context.Context, a *Agent) error { _, err := a.Release(ctx, "a", time.Minute); return err },
+	} {
+		w := raised(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		w.agent.mu.Lock()
+		go func() { done <- steer(ctx, w.agent) }()
+		cancel()
+		w.lever.held = name == "resume" // by a file that a person made after that
+		held := w.lever.held
+		w.agent.mu.Unlock()
+		if err := <-done; !errors.Is(err, context.Canceled) || w.lever.held != held {
+			t.Errorf("%s: %v, held %v; want nothing done, and held %v", name, err, w.lever.held, held)
+		}
+		w.wantRaised("/lab/a", 50*ms)
+	}
+}
