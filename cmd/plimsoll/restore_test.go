@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/web"
 	"plimsoll/internal/workload"
 )
 
@@ -67,6 +72,27 @@ func TestSteeringOfALoopThatHangs(t *testing.T) {
 				t.Errorf("the agent got the calls %q", a.calls)
 			}
 		})
+	}
+}
+
+// TestRetireLeavesAnUnknownAgentAlone: an agent that does not say whose it is may be another installation's.
+func TestRetireLeavesAnUnknownAgentAlone(t *testing.T) {
+	n := newNode(t)
+	l, err := net.Listen("unix", filepath.Join(n.state, web.ControlSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method)
+		w.Header().Set("Retry-After", "1") // it answers others
+		http.Error(w, "{}", http.StatusServiceUnavailable)
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	if _, _, err := n.run("retire", "--installation", "plimsoll/x"); !errors.Is(err, web.ErrBusy) ||
+		slices.Contains(asked, http.MethodPost) {
+		t.Errorf("%v, and the requests %v; want ErrBusy, and no POST", err, asked)
 	}
 }
 

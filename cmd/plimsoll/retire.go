@@ -29,7 +29,11 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 			if err := g.answers(ctx); err != nil {
 				return withHint(err, killHint)
 			}
-			if of != "" && g.otherInstallation(ctx, of) {
+			other, err := g.otherInstallation(ctx, of)
+			if err != nil {
+				return err
+			}
+			if other {
 				fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: the agent of this node is not that of %s: it is left alone\n",
 					report.Printable(of))
 				return showRestored(cmd.OutOrStdout(), nil, asJSON)
@@ -55,8 +59,15 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 	return cmd
 }
 
-// otherInstallation says whether an agent runs that was not started with this --installation.
-func (g *globals) otherInstallation(ctx context.Context, of string) bool {
+// otherInstallation says whether an agent runs that was not started with this --installation; "" is any. An agent that
+// does not say its installation is an error: it may be another one's.
+func (g *globals) otherInstallation(ctx context.Context, of string) (bool, error) {
+	if of == "" {
+		return false, nil
+	}
 	s, err := g.client().Status(ctx)
-	return err == nil && s.Installation != of
+	if errors.Is(err, web.ErrNoAgent) {
+		return false, nil
+	}
+	return s.Installation != of, err
 }
