@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"os"
@@ -26,6 +27,7 @@ import (
 // snapshotFlags are the flags of snapshot.
 type snapshotFlags struct {
 	url, out, tokenFile string
+	force               bool
 }
 
 // snapshotTimeout bounds the making of a file of a thousand containers.
@@ -57,6 +59,7 @@ Periods are recorded while somebody looks at the page, and for a minute after; `
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "output", "o", "",
 		"the file to write; - for standard output; without it a name with the node and the time, here")
+	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
 	flags.StringVar(&f.url, "url", "http://"+web.DefaultListen, "where the process that serves the page listens")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token to send, where that process asks for one")
 	return cmd
@@ -65,6 +68,9 @@ Periods are recorded while somebody looks at the page, and for a minute after; `
 func (f *snapshotFlags) run(ctx context.Context, stdout, notes io.Writer) error {
 	if f.out == toStdout && noTerminal(stdout) != nil {
 		return noTerminal(stdout)
+	}
+	if err := f.writable(f.out); err != nil {
+		return err
 	}
 	res, err := f.get(ctx)
 	if err != nil {
@@ -78,6 +84,9 @@ func (f *snapshotFlags) run(ctx context.Context, stdout, notes io.Writer) error 
 	name := f.out
 	if name == "" {
 		name = suggested(res.Header.Get("Content-Disposition"))
+		if err := f.writable(name); err != nil {
+			return err
+		}
 	}
 	s, err := writeSnapshot(name, res.Body)
 	if err != nil {
@@ -85,6 +94,20 @@ func (f *snapshotFlags) run(ctx context.Context, stdout, notes io.Writer) error 
 	}
 	fmt.Fprintf(notes, "%s: %s\n", report.Printable(name), holds(s))
 	fmt.Fprintf(notes, "plimsoll: hint: `plimsoll serve --from %s` shows it, on any machine\n", hint.Word(name))
+	return nil
+}
+
+// writable refuses a name that the file may not take. A rename would replace a device such as /dev/null itself.
+func (f *snapshotFlags) writable(name string) error {
+	info, err := os.Lstat(name)
+	switch {
+	case name == toStdout, err != nil: // the writing says better what is wrong
+		return nil
+	case !info.Mode().IsRegular():
+		return withHint(misusef("%s is not a regular file", name), "-o - writes to standard output")
+	case !f.force:
+		return withHint(fmt.Errorf("%s: %w", name, fs.ErrExist), "choose another -o, or give --force to replace it")
+	}
 	return nil
 }
 

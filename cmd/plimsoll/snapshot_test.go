@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +87,39 @@ func TestSnapshot(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+// TestSnapshotReplacesNothing: a file only if asked to, and what is no file not even then. Nothing is fetched before.
+func TestSnapshotReplacesNothing(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = w.Write(aSnapshot(t))
+	}))
+	defer server.Close()
+	n := newNode(t)
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.WriteFile("file", nil, 0o600), os.Symlink("file", "link"),
+		syscall.Mkfifo("pipe", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for args, hint := range map[string]string{"pipe": "-o -", "link --force": "-o -", "file": "--force"} {
+		name, _, _ := strings.Cut(args, " ")
+		before, err := os.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, stderr, err := n.run(append([]string{"snapshot", "--url", server.URL, "-o"}, strings.Fields(args)...)...)
+		after, gone := os.Lstat(name)
+		if err == nil || !strings.Contains(stderr, hint) || asked != 0 || gone != nil || !os.SameFile(before, after) {
+			t.Errorf("%s: %v, %q, asked %d times, %v; want it left alone, and the hint %q", args, err, stderr, asked,
+				gone, hint)
+		}
+	}
+	_, _, err := n.run("snapshot", "--url", server.URL, "-o", "file", "--force")
+	if got, e := os.ReadFile("file"); err != nil || e != nil || len(got) == 0 {
+		t.Errorf("with --force: %v, %v, %d bytes", err, e, len(got))
 	}
 }
 
