@@ -64,7 +64,7 @@ func TestReadGroupIsNotRoots(t *testing.T) {
 			t.Errorf("%q: %d, %v", text, f.read.Group, err)
 		}
 	}
-	for _, text := range []string{"-1", "0", "root", "no such group"} {
+	for _, text := range []string{"-1", "0", "4294967295", "4294967296", "root", "no such group"} {
 		f := runFlags{readGroup: text, listen: "127.0.0.1:0"}
 		if err := f.resolveRead(&globals{}); err == nil || !hint.Misused(err) {
 			t.Errorf("%q: group %d, %v", text, f.read.Group, err)

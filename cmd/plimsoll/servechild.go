@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"os/user"
@@ -235,8 +236,8 @@ func (f *runFlags) resolveRead(g *globals) error {
 	case f.readGroup == "" && f.listen == "":
 		f.read.Group = web.Nobody
 	case f.readGroup != "":
-		if id, err := strconv.Atoi(f.readGroup); err == nil && id > 0 {
-			f.read.Group = id
+		var known bool
+		if f.read.Group, known = groupNumber(f.readGroup); known {
 			return nil
 		}
 		found, err := user.LookupGroup(f.readGroup)
@@ -245,11 +246,17 @@ func (f *runFlags) resolveRead(g *globals) error {
 				"`getent group` lists the groups; a number need not be listed")
 		}
 		// It is the group that plimsoll serve runs in.
-		if f.read.Group, err = strconv.Atoi(found.Gid); err == nil && f.read.Group == 0 {
-			err = withHint(misusef("--read-group: %s is root's group", f.readGroup),
+		if f.read.Group, known = groupNumber(found.Gid); !known {
+			return withHint(misusef("--read-group: %s is root's group, or none", f.readGroup),
 				"name a group of its own, whose members may read")
 		}
-		return err
 	}
 	return nil
+}
+
+// groupNumber reads the number of a group other than root's. The kernel has 32 bits for it, and takes the greatest one
+// for none.
+func groupNumber(text string) (id int, ok bool) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return int(n), err == nil && n != 0 && n != math.MaxUint32
 }
