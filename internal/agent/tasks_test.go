@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -125,24 +126,58 @@ func TestManyThreadsKeepNoThrottleWaiting(t *testing.T) {
 	}
 }
 
-// TestManyCPUSetsKeepNoThrottleWaiting: nor while the groups in an offline container are
-// read that may be bound to CPUs.
+// TestManyCPUSetsKeepNoThrottleWaiting: nor while the CPUs of the groups in an offline container are read and written:
+// a throttle waits for one file at most.
 func TestManyCPUSetsKeepNoThrottleWaiting(t *testing.T) {
-	w := confined(t, 2)
-	read, answered := 0, 0
+	w := confined(t, 1)
+	for i := range 50 {
+		w.kernel.AddGroup(fmt.Sprintf("/batch/pod/a/%d", i))
+	}
+	var last string
+	var answered <-chan struct{}
+	done, late := map[string]int{}, map[string]int{}
 	w.kernel.Fault = func(op, name string, _ []byte) error {
-		if op == "read" && name == "batch/pod/a/cpuset.cpus" {
-			if read++; w.answerable() {
-				answered++
+		if !strings.HasPrefix(name, "cpuset/batch/pod/a/") || !strings.HasSuffix(name, "/cpuset.cpus") {
+			return nil
+		}
+		done[op]++
+		if name == last {
+			return nil
+		}
+		select {
+		case <-answered:
+		default:
+			if last != "" {
+				late[op]++
 			}
 		}
+		last, answered = name, w.answerSoon()
 		return nil
 	}
 	w.run(4 * time.Second)
 	w.kernel.Fault = nil
-	if answered == 0 {
-		t.Errorf("throttles could be answered at none of %d readings", read)
+	if done["read"] < 200 || done["write"] < 50 || len(late) > 0 {
+		t.Errorf("of the accesses %v, %v came before a throttle that began at the one before was answered", done, late)
 	}
+}
+
+// answerSoon has a throttle answered once the turn lets it, and returns when the throttle waits, or is answered.
+func (w *world) answerSoon() (answered <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		w.agent.mu.LockShort()
+		w.agent.Writer.Do(nil)
+		close(done)
+		w.agent.mu.UnlockShort()
+	}()
+	for !w.agent.mu.Waits() {
+		select {
+		case <-done:
+			return done
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return done
 }
 
 // TestSlices: the online task gets the slice, one that comes later within seconds, none is looked at each second, and
