@@ -43,7 +43,8 @@ func (r *Recorder) Note(n Note) string {
 		log.Warn("another program wrote it: left alone")
 		problem = fmt.Sprintf(report.ProblemForeign, r.called(n.ID), n.Knob, n.Found, n.Base)
 	case ledger.Deviation:
-		log.Warn("not the declared limit: left alone", "hint", "stop the agent, then `plimsoll restore --to-spec`")
+		log.Warn("not the declared limit: left alone", "hint", "stop the agent, then `plimsoll restore --to-spec` on "+
+			"the node itself, not in a pod")
 		problem = fmt.Sprintf(report.ProblemNotDeclared, r.called(n.ID), n.Knob, n.Found, n.Base)
 	case ledger.WasLost:
 		why := "the kernel refused its owner's write, or its owner did not write it"

@@ -19,10 +19,11 @@ const (
 	ProblemUnreadable = "%s: cannot be read: %v"
 
 	// A value that is neither the owner's nor Plimsoll's. Do: find that program.
-	// With the agent stopped, `plimsoll restore --to-spec` sets the limit.
+	// With the agent stopped, `plimsoll restore --to-spec` on the node itself sets the limit.
 	ProblemForeign = "%s: another program set the %s to %s; it is left alone (limit %s)"
 	// Another agent has left a limit that its owner did not declare. Do: as the hint says.
-	ProblemNotDeclared = "%s: %s is %s, declared is %s; hint: stop the agent, then `plimsoll restore --to-spec`"
+	ProblemNotDeclared = "%s: %s is %s, declared is %s; hint: stop the agent, then " +
+		"`plimsoll restore --to-spec` on the node itself, not in a pod"
 	// The declared limit has not been in force for 3 s. Do: nothing.
 	ProblemOwnersWriteLost = "%s: the declared %s is %s, and the file holds %s: %s; the agent writes it for the owner"
 	// An owner wrote the quota during a refill, and the kernel may have set it back. Do: write it again.
