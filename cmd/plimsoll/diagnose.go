@@ -68,10 +68,17 @@ const (
 	shortestWindow = 2 * meter.Slice
 )
 
+func checkWindow(length time.Duration) error {
+	if length < shortestWindow {
+		return misusef("--for %s: at least %s", length, shortestWindow)
+	}
+	return nil
+}
+
 func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *globals, args []string) error {
 	out := cmd.OutOrStdout()
-	if f.length < shortestWindow {
-		return misusef("--for %s: at least %s", f.length, shortestWindow)
+	if err := checkWindow(f.length); err != nil {
+		return err
 	}
 	file, err := source{file: f.config}.load()
 	if err != nil {

@@ -86,7 +86,7 @@ func (p *plugin) planCommand() *cobra.Command {
 		Example: "  kubectl plimsoll plan --policy auto --watch 10s",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkWatch(watch); err != nil {
+			if err := checkPlan(policy, watch); err != nil {
 				return err
 			}
 			command := []string{agentProgram, "plan", "--of-agent", "--json", "--watch", watch.String()}

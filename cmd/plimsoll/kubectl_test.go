@@ -270,15 +270,18 @@ func TestPluginDiagnosesByThePodThatAnswers(t *testing.T) {
 	}
 }
 
-// TestPluginPlanWatches: no longer than an agent does, and its example is one that works.
-func TestPluginPlanWatches(t *testing.T) {
+// TestPluginChecksBeforeItAsks: what an agent would refuse is wrong use, and no agent is asked. The example of plan
+// works.
+func TestPluginChecksBeforeItAsks(t *testing.T) {
 	cmd := (&plugin{}).planCommand()
 	call, _ := strings.CutPrefix(cmd.Example, "  kubectl plimsoll ")
 	for args, want := range map[string]int{call: exitNoAgent, "plan --watch 11s": exitMisused,
-		"plan --watch -1s": exitMisused} {
+		"plan --watch -1s": exitMisused, "plan --policy nosuch": exitMisused,
+		"diagnose default/web --for 10ms": exitMisused} {
 		f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}} // which has no exec
-		if _, err := kubectlPlimsoll(t, f, strings.Fields(args)...); err == nil || exitCode(err) != want {
-			t.Errorf("%s: %v, want exit code %d", args, err, want)
+		if _, err := kubectlPlimsoll(t, f, strings.Fields(args)...); err == nil || exitCode(err) != want ||
+			want == exitMisused && len(f.asked) > 0 {
+			t.Errorf("%s: %v, asked for %v; want exit code %d", args, err, f.asked, want)
 		}
 	}
 }

@@ -137,6 +137,9 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 		Example: "  kubectl plimsoll diagnose default/web --for 30s",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkWindow(length); err != nil {
+				return err
+			}
 			s, err := p.source(cmd)
 			if err != nil {
 				return err

@@ -74,6 +74,7 @@ func TestExitCodes(t *testing.T) {
 		{"plan --of-agent --config /nonexistent", nil, exitMisused},
 		{"plan --of-agent --include /lab/*", nil, exitMisused},
 		{"plan --of-agent --watch 11s", nil, exitMisused},
+		{"plan --of-agent --policy nosuch", nil, exitMisused},
 		{"plan --of-agent", nil, exitNoAgent},
 	} {
 		n := newNode(t)

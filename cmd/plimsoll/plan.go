@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/agent/dryrun"
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/host"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -70,7 +71,7 @@ func planOfAgent(cmd *cobra.Command, g *globals, f *runFlags, watch time.Duratio
 		return p, withHint(misusef("--of-agent does not go with --config or --include"),
 			"the agent has its own; --policy tries another policy")
 	}
-	if err := checkWatch(watch); err != nil {
+	if err := checkPlan(f.policy, watch); err != nil {
 		return p, err
 	}
 	ctx, cancel := within(cmd, watch+askTimeout)
@@ -78,12 +79,13 @@ func planOfAgent(cmd *cobra.Command, g *globals, f *runFlags, watch time.Duratio
 	return g.client().Plan(ctx, f.policy, watch)
 }
 
-// checkWatch refuses what an agent would refuse.
-func checkWatch(watch time.Duration) error {
+// checkPlan refuses what an agent would refuse.
+func checkPlan(policy string, watch time.Duration) error {
 	if watch < 0 || watch > web.MaxWatch {
 		return misusef("--watch %s: an agent watches for at most %s", watch, web.MaxWatch)
 	}
-	return nil
+	_, err := config.FromFlags(policy, nil)
+	return hint.Misuse(err)
 }
 
 // hintAtAgent says where the plan of an agent is that knows more than the node shows.
