@@ -23,7 +23,7 @@ const (
 )
 
 // All asks every pod, and returns one answer for each node, in the order of their names. During an update a node has
-// two pods, of which the standby one has no answer.
+// two pods. The standby one has no answer, or that of the agent, whose socket a program in its container reaches too.
 func All[T report.Page](ctx context.Context, pods []kube.AgentPod,
 	get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
 	return Each[T](ctx, pods, NodeTimeout, get)
@@ -47,7 +47,7 @@ func Each[T report.Page](ctx context.Context, pods []kube.AgentPod, patience tim
 		return cmp.Or(strings.Compare(a.Node, b.Node), silence(a)-silence(b), strings.Compare(a.Pod, b.Pod))
 	})
 	return slices.CompactFunc(answers, func(a, b report.Answer[T]) bool {
-		return a.Node == b.Node && (a.Answer == nil || b.Answer == nil)
+		return a.Node == b.Node
 	})
 }
 

@@ -31,3 +31,13 @@ func TestOneNodeKeepsNoneBack(t *testing.T) {
 		}
 	})
 }
+
+// TestOneAnswerOfANode: also where both pods of a node answer, as by exec during an update.
+func TestOneAnswerOfANode(t *testing.T) {
+	pods := []kube.AgentPod{{Node: "a", Name: "new"}, {Node: "a", Name: "old"}, {Node: "b", Name: "one"}}
+	answers := All[report.Status](t.Context(), pods,
+		func(context.Context, kube.AgentPod) ([]byte, error) { return []byte("{}"), nil })
+	if len(answers) != 2 || answers[0].Node != "a" || answers[1].Node != "b" {
+		t.Errorf("%+v, want one answer of each node", answers)
+	}
+}
