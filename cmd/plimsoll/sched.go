@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,10 +50,9 @@ func schedLoad(g *globals) *cobra.Command {
 			fmt.Fprintln(cmd.ErrOrStderr(),
 				"plimsoll: warning: "+o.Name+" takes over what the kernel's own scheduler does: "+
 					"while it is in force, the kernel enforces neither quota nor burst of the tasks that it runs")
-			signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
-			signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-			defer signal.Stop(signals)
-			return loader.Keep(g.StateDir, o, most, signals, cmd.OutOrStdout())
+			ctx, stop := untilAsked(cmd) // before the load: a signal in its midst is not lost
+			defer stop()
+			return loader.Keep(ctx, g.StateDir, o, most, cmd.OutOrStdout())
 		},
 	}
 	mostFlag(cmd, &most)

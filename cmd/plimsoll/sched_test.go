@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"plimsoll/internal/scx/scxtest"
@@ -33,5 +35,22 @@ func TestRefusedSchedulerLeavesNothing(t *testing.T) {
 	}
 	if files, err := os.ReadDir(n.state); err != nil || len(files) != 1 {
 		t.Errorf("in a state directory that was there: %v, %v; want the journal alone", files, err)
+	}
+}
+
+// TestSchedOutlivesItsTerminal: a load that was started with nohup leaves SIGHUP ignored.
+func TestSchedOutlivesItsTerminal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "refuse.bpf.o")
+	if err := os.WriteFile(file, scxtest.Refuse(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	n := testNode{state: filepath.Join(t.TempDir(), "state")}
+	if out, _, err := n.run("sched", "load", file); err == nil {
+		t.Fatalf("loaded: %s", out)
+	}
+	if !signal.Ignored(syscall.SIGHUP) {
+		t.Error("the end of the terminal ends it")
 	}
 }

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +14,9 @@ import (
 	"plimsoll/internal/scx"
 )
 
-// Keep keeps a scheduler in force until a signal, an Unload, or the kernel ends it. It answers at a socket in the state
-// directory meanwhile.
-func Keep(stateDir string, o *scx.Object, most time.Duration, signals <-chan os.Signal, out io.Writer) error {
+// Keep keeps a scheduler in force until the context, an Unload, or the kernel ends it. It answers at a socket in the
+// state directory meanwhile.
+func Keep(ctx context.Context, stateDir string, o *scx.Object, most time.Duration, out io.Writer) error {
 	unmake, err := makeStateDir(stateDir)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func Keep(stateDir string, o *scx.Object, most time.Duration, signals <-chan os.
 	fmt.Fprintf(out, "%s is in force: %s\n", status.Ops, Stall(status.Stall))
 	for tick := time.NewTicker(500 * time.Millisecond); ; {
 		select {
-		case <-signals:
+		case <-ctx.Done():
 		case <-s.unload:
 		case <-tick.C:
 			if why, err := h.Ended(); err != nil || why != "" {
