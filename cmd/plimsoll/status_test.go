@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,5 +49,19 @@ func TestAgentWithAnotherStateDir(t *testing.T) {
 		if stdout != "" || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint: give the --state-dir") {
 			t.Errorf("%s: got %q and %q, want nothing and %q with a hint", args, stdout, stderr, want)
 		}
+	}
+}
+
+// TestTopBesideALeftSocket: a socket for readers that a killed agent left does not hide the agent that runs.
+func TestTopBesideALeftSocket(t *testing.T) {
+	n := newNode(t).withAgent(t, &fakeAgent{})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(n.state, web.ReadSocket), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	if out, stderr, err := n.run("top", "--once"); err != nil || !strings.Contains(out, "default/web") {
+		t.Errorf("%v, %s%s", err, out, stderr)
 	}
 }

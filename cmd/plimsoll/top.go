@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,18 +112,22 @@ func (g *globals) topSource() *nodeSource {
 }
 
 // readSocket is where the state is read. In the chart's pod the socket for readers is in another folder; the control
-// socket answers root there.
+// socket answers root there, also beside the file that another agent left when it was killed.
 func (g *globals) readSocket() string {
 	name := filepath.Join(g.StateDir, web.ReadSocket)
-	if control := filepath.Join(g.StateDir, web.ControlSocket); !there(name) && there(control) {
+	if control := filepath.Join(g.StateDir, web.ControlSocket); !served(name) && served(control) {
 		return control
 	}
 	return name
 }
 
-func there(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
+// served says whether a process listens at a socket, also if this one may not connect to it.
+func served(name string) bool {
+	conn, err := net.DialTimeout("unix", name, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
 func (s *nodeSource) close() {
