@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,6 +122,10 @@ func holds(s view.Snapshot) string {
 	return fmt.Sprintf("%s, with their periods of the last %s", text, span)
 }
 
+// withoutTLS is how to ask a process that serves TLS.
+const withoutTLS = "--url http://127.0.0.1:12780, where the chart's pod listens, and `plimsoll serve` with a second " +
+	"--listen 127.0.0.1:12780"
+
 // get asks for the file.
 func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(f.url, "/")+"/api/v1/snapshot", nil)
@@ -136,10 +141,13 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	res, err := http.DefaultClient.Do(req)
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, withHint(fmt.Errorf("nobody serves at %s", f.url),
 			"`plimsoll run` and `plimsoll serve` do; --url says where")
+	case errors.As(err, &untrusted): // as that which it makes for itself
+		return nil, withHint(fmt.Errorf("ask for a snapshot: %w", err), "on its machine "+withoutTLS)
 	case err != nil:
 		return nil, fmt.Errorf("ask for a snapshot: %w", err)
 	case res.StatusCode == http.StatusOK:
@@ -152,8 +160,8 @@ func (f *snapshotFlags) get(ctx context.Context) (*http.Response, error) {
 		err := fmt.Errorf("ask for a snapshot: %s answered %s", f.url, res.Status)
 		// So do Go's servers answer to who speaks no TLS.
 		if res.StatusCode == http.StatusBadRequest && strings.HasPrefix(f.url, "http:") {
-			err = withHint(err, "it may serve TLS: --url https://..., or the address for this machine alone, in the "+
-				"chart's pod http://127.0.0.1:12780")
+			err = withHint(err, "it may serve TLS: "+withoutTLS+"; or --url "+
+				"https://..., if its certificate is trusted here")
 		}
 		return nil, err
 	}

@@ -71,10 +71,12 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("%v, %d bytes, want %d", err, len(stdout), len(good))
 	}
 	for args, want := range map[string][2]string{
-		"--url " + server.URL + " -o other":                             {"it is not known who asks", "send a token"},
-		"--url " + server.URL + "/cut -o other":                         {"not complete", "again"},
-		"--url " + server.URL + "/old -o other":                         {"404", ""},
-		"--url http://" + secure.Listener.Addr().String() + " -o other": {"400", "it may serve TLS"},
+		"--url " + server.URL + " -o other":     {"it is not known who asks", "send a token"},
+		"--url " + server.URL + "/cut -o other": {"not complete", "again"},
+		"--url " + server.URL + "/old -o other": {"404", ""},
+		"--url http://" + secure.Listener.Addr().String() + " -o other": {"400",
+			"it may serve TLS: --url http://127.0.0.1:12780"},
+		"--url " + secure.URL + " -o other": {"certificate", "on its machine --url http://127.0.0.1:12780"},
 		"--url http://127.0.0.1:1 -o other": {"nobody serves at http://127.0.0.1:1",
 			"plimsoll run"},
 		"--url " + server.URL + " --token-file none": {"none", ""},
