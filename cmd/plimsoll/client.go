@@ -31,15 +31,25 @@ func within(cmd *cobra.Command, d time.Duration) (context.Context, context.Cance
 	return context.WithTimeout(cmd.Context(), d)
 }
 
-// answers returns soon with an error when the agent, or its loop alone, hangs. A missing agent is no error.
-func (g *globals) answers(ctx context.Context) error {
+// answers returns soon with an error when the agent, or its loop alone, hangs. A missing agent is no error, and one
+// that is only slow is asked again.
+func (g *globals) answers(ctx context.Context) (first error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	_, err := g.client().Status(ctx)
-	if errors.Is(err, web.ErrNoAnswer) && !errors.Is(err, fs.ErrPermission) {
-		return err
+	for {
+		_, err := g.client().Status(ctx)
+		if !errors.Is(err, web.ErrNoAnswer) || errors.Is(err, fs.ErrPermission) {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+		select {
+		case <-ctx.Done():
+			return first
+		case <-time.After(askTimeout / 50):
+		}
 	}
-	return nil
 }
 
 // killHint says what puts the values of an agent that hangs back.

@@ -64,7 +64,7 @@ func TestSteeringOfALoopThatHangs(t *testing.T) {
 			defer close(a.hangs)
 			begin := time.Now()
 			_, stderr, err := n.run(args)
-			if took := time.Since(begin); err == nil || took > 5*time.Second || exitCode(err) != exitNoAgent ||
+			if took := time.Since(begin); err == nil || took > steerTimeout/2 || exitCode(err) != exitNoAgent ||
 				!strings.Contains(stderr, hint) {
 				t.Errorf("%v after %v, %q; want no answer soon, and the hint %q", err, took, stderr, hint)
 			}
@@ -72,6 +72,17 @@ func TestSteeringOfALoopThatHangs(t *testing.T) {
 				t.Errorf("the agent got the calls %q", a.calls)
 			}
 		})
+	}
+}
+
+// TestSteeringOfASlowLoop: an agent that gives no answer at first is asked again.
+func TestSteeringOfASlowLoop(t *testing.T) {
+	t.Parallel()
+	a := &fakeAgent{hangs: make(chan struct{})}
+	n := newNode(t).withAgent(t, a)
+	time.AfterFunc(3*time.Second, func() { close(a.hangs) })
+	if _, stderr, err := n.run("hold"); err != nil || len(a.calls) != 1 {
+		t.Errorf("%v, %q; the agent got the calls %q", err, stderr, a.calls)
 	}
 }
 
