@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -187,6 +188,46 @@ func TestGoneGroupHoldsNothing(t *testing.T) {
 		u.Disk.Burst, u.limit.Burst, u.BurstBlocked = 40*ms, 10*ms, blocked
 		if _, buffer := u.burst(t0, Rules{Burst: true}); buffer != want {
 			t.Errorf("blocked %q: a burst of %v, want %v", blocked, buffer, want)
+		}
+	}
+}
+
+// TestRestoreInAnOverload: what is paused goes back to its limit at once, and its owner's value is put back. What it
+// used above its limit counts as taken back: no other raise is, until the overload lasts a second.
+func TestRestoreInAnOverload(t *testing.T) {
+	s, usage := NewState(0), time.Duration(0)
+	at := func(after time.Duration, used float64, paused string) Output {
+		in := Input{Now: t0.Add(after), Rules: Rules{Burst: true},
+			Node: Node{Known: true, CPUs: 4, Capacity: 4, Used: used, ThresholdPercent: 50}}
+		usage += 150 * ms
+		for _, path := range []string{"/a", "/b"} {
+			g := Group{ID: workload.ID{Path: path}, Strategy: strategy.Default(), Ready: true, Looked: true,
+				Limit:   cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms},
+				Disk:    cpu.Bandwidth{Quota: 150 * ms, Period: 100 * ms},
+				Reading: sample.Reading{At: in.Now, Counters: cpu.Counters{HasUsage: true, Usage: usage}}}
+			g.Strategy.Policy = strategy.Auto
+			if path == "/a" {
+				g.Paused = paused
+			}
+			in.Pods = append(in.Pods, Pod{Ceiling: 8, Containers: []Group{g}})
+		}
+		return s.Decide(in)
+	}
+	at(0, 0.5, "")
+	at(100*ms, 0.5, "")
+	for after := 200 * ms; after <= 1500*ms; after += 100 * ms {
+		out := at(after, 2.5, "it is paused")
+		var own []plan.Intent
+		for _, in := range out.Intents {
+			if in.Path == "/a" && in.Knob == plan.Quota {
+				own = append(own, in)
+			}
+		}
+		if len(own) != 1 || own[0].Value != "50ms" || !own[0].Release {
+			t.Errorf("after %v: %+v, want the limit back", after, own)
+		}
+		if guarded := strings.HasPrefix(out.Views[1].Why, "node uses"); guarded != (after >= 1200*ms) {
+			t.Errorf("after %v: the other one: %s", after, out.Views[1].Why)
 		}
 	}
 }

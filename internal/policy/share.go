@@ -52,8 +52,8 @@ func (u *candidate) deny(why string) {
 }
 
 // takeBack lowers raised candidates to their limits, the largest excess first, until the predicted use is below the
-// threshold, and all of them if the overload lasts a second. lasting is the node without the use of starts, which ends
-// by itself.
+// threshold, and all of them if the overload lasts a second. A restore stays one. lasting is the node without the use
+// of starts, which ends by itself.
 func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	if s.overload.IsZero() {
 		s.overload = in.Now
@@ -61,7 +61,11 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	var raised []excess
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
-		if u.raised() && !u.QuotaBlocked.LeftAlone() {
+		switch {
+		case !u.raised() || u.QuotaBlocked.LeftAlone():
+		case u.kind == KindRestore: // written at once; a lowering of the guard's would wait (pace)
+			s.relieve(in.Now, u)
+		default:
 			raised = append(raised, excess{u, u.m.owner.Namespace, u.above()})
 		}
 	}
@@ -73,10 +77,17 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 		u := e.u
 		if u.m.wait.Ready(in.Now) {
 			u.m.wait.Hit(in.Now, time.Second, time.Minute)
-			s.relief = append(s.relief, relief{u.ID, e.tenant, in.Now.Add(NodeSpan), e.above})
+			s.relieve(in.Now, u)
 		}
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
 			in.Node.Used, in.Node.Threshold())}
+	}
+}
+
+// relieve books, once, that a raise is lowered which the node's use still shows.
+func (s *State) relieve(now time.Time, u *candidate) {
+	if !slices.ContainsFunc(s.relief, func(r relief) bool { return r.of == u.ID }) {
+		s.relief = append(s.relief, relief{u.ID, u.m.owner.Namespace, now.Add(NodeSpan), u.above()})
 	}
 }
 
