@@ -231,3 +231,46 @@ func TestRestoreInAnOverload(t *testing.T) {
 		}
 	}
 }
+
+// TestRaiseBesideABlockedBurst: where a burst of 40 ms may not be written, quota and burst together stay within the cap
+// of 150 ms, too. Three periods were throttled, and little was used since then.
+func TestRaiseBesideABlockedBurst(t *testing.T) {
+	for _, c := range []struct {
+		quota   time.Duration // in the file
+		blocked plan.Blocked
+		percent int64 // cpuBurstPercent
+		used    time.Duration
+		want    plan.Value
+	}{
+		{50 * ms, plan.Free, 1000, 0, "150ms"},
+		{50 * ms, plan.Foreign, 1000, 0, "110ms"},
+		{50 * ms, plan.Waiting, 1000, 0, "110ms"},
+		{150 * ms, plan.Foreign, 1000, 0, "110ms"},
+		{50 * ms, plan.Foreign, 20, 40 * ms, "70ms"}, // what is used, the burst and the quota are the cap
+	} {
+		s, now := NewState(0), cpu.Counters{HasUsage: true}
+		var out Output
+		for i := range 5 {
+			switch i {
+			case 1, 2, 3:
+				now.Usage, now.ThrottledTime = now.Usage+c.quota, now.ThrottledTime+200*ms
+				now.Periods, now.Throttled = now.Periods+1, now.Throttled+1
+			case 4:
+				now.Usage += c.used
+			}
+			out = turn(s, t0.Add(time.Duration(i)*100*ms), func(g *Group) {
+				g.Strategy.CPUBurstPercent, g.BurstBlocked = c.percent, c.blocked
+				g.Disk.Quota, g.Disk.Burst, g.Reading.Counters = c.quota, 40*ms, now
+			})
+		}
+		got := plan.Value("none")
+		for _, in := range out.Intents {
+			if in.Knob == plan.Quota {
+				got = in.Value
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: quota %s (%s)", c, got, out.Views[0].Why)
+		}
+	}
+}

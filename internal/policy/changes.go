@@ -57,7 +57,7 @@ func (u *candidate) pace(in Input, out *Output) {
 		return
 	}
 	p := u.m.currentPeriod(in.Now, u.Disk)
-	room := p.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
+	room := u.room(p)
 	lowering := u.quota < u.Disk.Quota
 	exact := lowering && u.kind == KindBound // an administrator's bound is not exceeded at an edge either
 	if u.quota <= room || lowering && !exact && p.edge >= 0 && p.edge <= u.period()/nearEdge {
@@ -84,6 +84,15 @@ func (u *candidate) pace(in Input, out *Output) {
 	default:
 		u.stay(in.Now, in.Rules)
 	}
+}
+
+// room is the largest quota that may be written in a period, beside the burst that the file holds after this turn.
+func (u *candidate) room(p period) time.Duration {
+	burst := u.buffer
+	if u.BurstBlocked != plan.Free { // it is not written (emit)
+		burst = u.Disk.Burst
+	}
+	return p.room(u.cap(), burst, burst != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 }
 
 // fresh says whether a period is known to have begun a short time ago.
@@ -122,7 +131,7 @@ func (m *memory) around(now time.Time, width time.Duration) time.Time {
 // gains says whether a larger quota may be written at the period's edge, when it is known to within width, than now.
 func (u *candidate) gains(now period, width time.Duration) bool {
 	edge := period{handed: u.Disk.Quota + u.m.saved, used: now.used, edge: width / 2}
-	room := edge.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
+	room := u.room(edge)
 	return room > u.Disk.Quota && worth(u.Disk.Quota, min(room, u.quota))
 }
 

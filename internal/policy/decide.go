@@ -291,14 +291,14 @@ func (u *candidate) demand(in Input) decision {
 		need = max(need, u.Disk.Quota+u.Disk.Quota/marginDivisor)
 	}
 	if u.refilled(in) { // a quota between half of the cap and the cap leaves no room for a refill
-		need = u.cap()
+		need = u.most()
 	}
-	need = min(max(need, limit), u.cap())
+	need = min(max(need, limit), u.most())
 	if left := u.m.budget.left(); left != cpu.Unlimited {
 		need = min(need, limit+left)
 	}
 	need = need.Truncate(time.Microsecond)
-	if u.Disk.Quota <= u.cap() && !worth(u.Disk.Quota, need) {
+	if u.Disk.Quota <= u.most() && !worth(u.Disk.Quota, need) {
 		return decision{u.Disk.Quota, "", u.m.why}
 	}
 	kind := KindRaise
@@ -311,6 +311,14 @@ func (u *candidate) demand(in Input) decision {
 	}
 	why := fmt.Sprintf("%s: demand up to %v a period, limit %v", rule, peak.Round(time.Millisecond), limit)
 	return decision{need, kind, why}
+}
+
+// most is the largest quota: a burst that may not be written is left, and is used beside it.
+func (u *candidate) most() time.Duration {
+	if u.BurstBlocked == plan.Free {
+		return u.cap()
+	}
+	return max(u.limit.Quota, u.cap()-u.Disk.Burst)
 }
 
 // worth says whether a new quota differs enough from the old one for a write.
