@@ -86,6 +86,7 @@ func (s *State) observe(in Input) []podCandidates {
 	for _, p := range in.Pods {
 		in.yield()
 		owner := p.owner()
+		p.Strategy = p.strategy()
 		pu := podCandidates{pod: s.candidate(in, &p.Group, owner, p.Ceiling), own: p.Own}
 		ceiling := math.Min(p.Ceiling, podCeiling(pu.pod))
 		pu.containers = make([]*candidate, 0, len(p.Containers))

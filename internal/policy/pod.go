@@ -45,11 +45,9 @@ func (p *podCandidates) assess() {
 	}
 	const rounding = 1e-3
 	p.itself = p.pod.limit.Limited() && (p.own || p.pod.limit.CPUs() < sum-rounding)
-	if len(p.containers) > 0 {
-		p.pod.Strategy = p.strategy()
-		if !slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Class.Burstable() }) {
-			p.pod.Class = p.containers[0].Class
-		}
+	burstable := func(c *candidate) bool { return c.Class.Burstable() }
+	if len(p.containers) > 0 && !slices.ContainsFunc(p.containers, burstable) {
+		p.pod.Class = p.containers[0].Class
 	}
 	p.pod.starts(slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Starting }))
 	if p.pod.throttled && !p.itself {
@@ -58,13 +56,16 @@ func (p *podCandidates) assess() {
 }
 
 // strategy of a pod is that of the first container whose policy raises quotas or sets bursts.
-func (p *podCandidates) strategy() strategy.Strategy {
-	for _, c := range p.containers {
+func (p *Pod) strategy() strategy.Strategy {
+	for _, c := range p.Containers {
 		if c.Paused == "" && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
 			return c.Strategy
 		}
 	}
-	return p.containers[0].Strategy
+	if len(p.Containers) == 0 {
+		return p.Strategy
+	}
+	return p.Containers[0].Strategy
 }
 
 // attributeThrottle attributes a throttle by the pod's quota to the container that used most relative to its limit:

@@ -1,12 +1,16 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // TestStrategyOfAPod: a pod has that of its first container for which anything may be done, or else of its first.
@@ -27,10 +31,7 @@ func TestStrategyOfAPod(t *testing.T) {
 		"none for which one may":   {[]Group{of(strategy.None, 200), paused}, 200},
 		"none has any, and no cap": {[]Group{of(strategy.None, 0), of(strategy.None, 300)}, 0},
 	} {
-		var p podCandidates
-		for _, g := range c.containers {
-			p.containers = append(p.containers, &candidate{Group: g})
-		}
+		p := Pod{Containers: c.containers}
 		if got := p.strategy().CFSQuotaBurstPercent; got != c.want {
 			t.Errorf("%s: %d %%, want %d", name, got, c.want)
 		}
@@ -103,6 +104,41 @@ func TestPodFollows(t *testing.T) {
 		p.follow(in)
 		if p.pod.quota != c.want {
 			t.Errorf("%s: %v, want %v", name, p.pod.quota, c.want)
+		}
+	}
+}
+
+// TestBudgetOfAPod: a pod whose own limit binds has the budget and the cap of the container that it is raised for, also
+// beside a side-car that comes first.
+func TestBudgetOfAPod(t *testing.T) {
+	of := func(path string, p strategy.Policy, seconds, percent int64) Group {
+		g := Group{ID: workload.ID{Path: path, Inode: 1}, Strategy: strategy.Default(), Ready: true, Looked: true,
+			Limit: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}
+		g.Strategy.Policy, g.Strategy.CFSQuotaBurstPeriodSeconds = p, seconds
+		g.Strategy.CFSQuotaBurstPercent = percent
+		g.Disk, g.Reading = g.Limit, sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}
+		return g
+	}
+	for _, c := range []struct {
+		sideCar, own int64 // cfsQuotaBurstPeriodSeconds
+		want         time.Duration
+	}{
+		{strategy.Unlimited, 10, 5 * time.Second}, {0, strategy.Unlimited, cpu.Unlimited},
+	} {
+		sideCar := of("/p/a", strategy.None, c.sideCar, 300)
+		p := Pod{Group: of("/p", sideCar.Strategy.Policy, c.sideCar, 300), Own: true, Ceiling: 8,
+			Containers: []Group{sideCar, of("/p/b", strategy.Auto, c.own, 200)}}
+		s, in := NewState(0), Input{Now: t0, Subscribed: true, Rules: Rules{Burst: true, Refill: true},
+			Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 100}}
+		in.Pods = []Pod{p}
+		s.Decide(in)
+		p.Reading.At, p.Disk.Quota = t0.Add(100*ms), 100*ms // raised to its cap
+		in.Now, in.Pods = p.Reading.At, []Pod{p}
+		s.Decide(in)
+		of := bandwidth.Throttle{Inode: p.Inode, At: in.Now, Bandwidth: p.Disk, Expires: in.Now.Add(50 * ms)}
+		v := s.AnswerThrottles(in, []bandwidth.Throttle{of}).Views[0]
+		if v.BudgetLeft != c.want || !strings.Contains(v.Why, "the cap of 100ms a period leaves no room") {
+			t.Errorf("%+v: %v left (%s)", c, v.BudgetLeft, v.Why)
 		}
 	}
 }
