@@ -55,17 +55,31 @@ func (p *podCandidates) assess() {
 	}
 }
 
-// strategy of a pod is that of the first container whose policy raises quotas or sets bursts.
+// strategy of a pod: it is raised like the first container whose policy raises quotas, and has a burst like the first
+// one whose policy sets bursts.
 func (p *Pod) strategy() strategy.Strategy {
-	for _, c := range p.Containers {
-		if c.Paused == "" && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
-			return c.Strategy
+	first := func(does func(strategy.Policy) bool) (of strategy.Strategy, found bool) {
+		for _, c := range p.Containers {
+			if c.Paused == "" && does(c.Strategy.Policy) {
+				return c.Strategy, true
+			}
 		}
+		return of, false
 	}
-	if len(p.Containers) == 0 {
-		return p.Strategy
+	quota, raises := first(strategy.Policy.Quota)
+	burst, bursts := first(strategy.Policy.Burst)
+	switch {
+	case raises && bursts:
+		quota.Policy, quota.CPUBurstPercent = strategy.Auto, burst.CPUBurstPercent
+		return quota
+	case raises:
+		return quota
+	case bursts:
+		return burst
+	case len(p.Containers) > 0:
+		return p.Containers[0].Strategy
 	}
-	return p.Containers[0].Strategy
+	return p.Strategy
 }
 
 // attributeThrottle attributes a throttle by the pod's quota to the container that used most relative to its limit:

@@ -13,27 +13,36 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestStrategyOfAPod: a pod has that of its first container for which anything may be done, or else of its first.
+// TestStrategyOfAPod: a pod is raised like its first container that may be, and has a burst like its first one that may
+// have one. Where none may have anything, it has the strategy of its first container.
 func TestStrategyOfAPod(t *testing.T) {
 	of := func(p strategy.Policy, percent int64) Group {
-		return Group{Strategy: strategy.Strategy{Policy: p, CFSQuotaBurstPercent: percent}}
+		return Group{Strategy: strategy.Strategy{Policy: p, CFSQuotaBurstPercent: percent, CPUBurstPercent: percent}}
 	}
 	paused := of(strategy.Auto, 500)
 	paused.Paused = "it is paused"
 	for name, c := range map[string]struct {
-		containers []Group
-		want       int64
+		containers   []Group
+		want         strategy.Policy
+		quota, burst int64 // percent
 	}{
-		"the first of two":         {[]Group{of(strategy.Auto, 200), of(strategy.Auto, 300)}, 200},
-		"a side-car without any":   {[]Group{of(strategy.None, 200), of(strategy.CFSQuotaBurstOnly, 300)}, 300},
-		"one that is only burst":   {[]Group{of(strategy.None, 200), of(strategy.CPUBurstOnly, 300)}, 300},
-		"one that is paused":       {[]Group{paused, of(strategy.Auto, 300)}, 300},
-		"none for which one may":   {[]Group{of(strategy.None, 200), paused}, 200},
-		"none has any, and no cap": {[]Group{of(strategy.None, 0), of(strategy.None, 300)}, 0},
+		"the first of two": {[]Group{of(strategy.Auto, 200), of(strategy.Auto, 300)}, strategy.Auto, 200, 200},
+		"a side-car without any": {[]Group{of(strategy.None, 200), of(strategy.CFSQuotaBurstOnly, 300)},
+			strategy.CFSQuotaBurstOnly, 300, 300},
+		"one that is only burst": {[]Group{of(strategy.None, 200), of(strategy.CPUBurstOnly, 300)},
+			strategy.CPUBurstOnly, 300, 300},
+		"one burst, one raised": {[]Group{of(strategy.CPUBurstOnly, 200), of(strategy.CFSQuotaBurstOnly, 300)},
+			strategy.Auto, 300, 200},
+		"one raised, one both": {[]Group{of(strategy.CFSQuotaBurstOnly, 200), of(strategy.Auto, 300)},
+			strategy.Auto, 200, 300},
+		"one that is paused":       {[]Group{paused, of(strategy.Auto, 300)}, strategy.Auto, 300, 300},
+		"none for which one may":   {[]Group{of(strategy.None, 200), paused}, strategy.None, 200, 200},
+		"none has any, and no cap": {[]Group{of(strategy.None, 0), of(strategy.None, 300)}, strategy.None, 0, 0},
 	} {
 		p := Pod{Containers: c.containers}
-		if got := p.strategy().CFSQuotaBurstPercent; got != c.want {
-			t.Errorf("%s: %d %%, want %d", name, got, c.want)
+		got := p.strategy()
+		if got.Policy != c.want || got.CFSQuotaBurstPercent != c.quota || got.CPUBurstPercent != c.burst {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -139,6 +148,32 @@ func TestBudgetOfAPod(t *testing.T) {
 		v := s.AnswerThrottles(in, []bandwidth.Throttle{of}).Views[0]
 		if v.BudgetLeft != c.want || !strings.Contains(v.Why, "the cap of 100ms a period leaves no room") {
 			t.Errorf("%+v: %v left (%s)", c, v.BudgetLeft, v.Why)
+		}
+	}
+}
+
+// TestBurstOfAPod: a pod has the burst of its containers, whichever of them comes first.
+func TestBurstOfAPod(t *testing.T) {
+	for name, policies := range map[string][2]strategy.Policy{
+		"raised first": {strategy.CFSQuotaBurstOnly, strategy.Auto},
+		"both first":   {strategy.Auto, strategy.CFSQuotaBurstOnly},
+	} {
+		of := func(path string, policy strategy.Policy, quota time.Duration) Group {
+			g := Group{ID: workload.ID{Path: path}, Strategy: strategy.Default(), Ready: true,
+				Limit: cpu.Bandwidth{Quota: quota, Period: 100 * ms}}
+			g.Strategy.Policy, g.Disk = policy, g.Limit
+			return g
+		}
+		in := Input{Now: t0, Rules: Rules{Burst: true}, Pods: []Pod{{Group: of("/p", policies[0], 100*ms), Ceiling: 8,
+			Containers: []Group{of("/p/a", policies[0], 50*ms), of("/p/b", policies[1], 50*ms)}}}}
+		got := plan.Value("none")
+		for _, i := range NewState(0).Decide(in).Intents {
+			if i.Path == "/p" && i.Knob == plan.Burst {
+				got = i.Value
+			}
+		}
+		if got != "50ms" {
+			t.Errorf("%s: a burst of %s, want 50ms", name, got)
 		}
 	}
 }
