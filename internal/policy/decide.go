@@ -151,6 +151,9 @@ func (u *candidate) book(in Input) {
 	if !u.Looked {
 		return
 	}
+	if u.m.last.At.IsZero() { // it could not be read before
+		u.m.last = u.Reading
+	}
 	if u.Quiet.After(u.m.last.At) && u.Quiet.Before(u.Reading.At) {
 		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
 		u.bookSpell(in, 0, receipt.Meter{})

@@ -134,3 +134,25 @@ func TestGains(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstReadingFails: what a group did before its first reading is not of the first window, also where that reading
+// comes later than the group.
+func TestFirstReadingFails(t *testing.T) {
+	for _, quiet := range []time.Duration{0, 50 * ms} {
+		s := NewState(0)
+		turn(s, t0, func(g *Group) { g.Looked, g.Reading = false, sample.Reading{} })
+		for i := range 2 {
+			now := t0.Add(time.Duration(i+1) * 100 * ms)
+			out := turn(s, now, func(g *Group) {
+				g.Reading.Counters = cpu.Counters{HasUsage: true, Usage: time.Hour, Periods: 36000, Throttled: 1000,
+					ThrottledTime: time.Minute}
+				if quiet > 0 {
+					g.Quiet = now.Add(-quiet)
+				}
+			})
+			if v := out.Views[0]; v.Window.Throttled > 0 || v.Window.Used > 0 || len(out.Intents) > 0 {
+				t.Errorf("quiet for %v, reading %d: %+v, changes %+v", quiet, i, v.Window, out.Intents)
+			}
+		}
+	}
+}
