@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 const ms = time.Millisecond
@@ -165,4 +167,33 @@ func TestOnlyWhatWasTakenIsCharged(t *testing.T) {
 			t.Errorf("%s: %d refills after it, want %d", name, got, c.want)
 		}
 	}
+}
+
+// TestPhaseOfAnotherPeriod: when the period of a group changes, when it began is not known any more, and is not taken
+// from an event that has another period than the file was seen to have.
+func TestPhaseOfAnotherPeriod(t *testing.T) {
+	s, id := NewState(0), workload.ID{Path: "/a", Inode: 1}
+	read := func(after, period time.Duration) {
+		turn(s, t0.Add(after), func(g *Group) { g.Disk.Period = period })
+	}
+	known := func(want bool, when string) {
+		t.Helper()
+		if _, is := s.groups[id].phase.Known(); is != want {
+			t.Errorf("%s: the phase is known: %v", when, is)
+		}
+	}
+	told := func(period time.Duration) {
+		b := cpu.Bandwidth{Quota: 50 * ms, Period: period}
+		s.groups[id].bookThrottle(bandwidth.Throttle{At: t0, Bandwidth: b, Expires: t0.Add(5 * ms)}, false)
+	}
+	read(0, 100*ms)
+	told(100 * ms)
+	read(10*ms, 100*ms)
+	known(true, "the same period")
+	read(20*ms, 10*ms)
+	known(false, "another one")
+	told(100 * ms)
+	known(false, "an event of the one before")
+	told(10 * ms)
+	known(true, "an event of this one")
 }

@@ -126,6 +126,7 @@ func (s *State) candidate(in Input, g *Group, owner tenant.Owner, ceiling float6
 		s.groups[g.ID] = m
 	}
 	m.owner, m.inFile = owner, g.Disk
+	m.phase.Of(g.Disk.Period)
 	if g.CPUs > 0 {
 		ceiling = min(ceiling, float64(g.CPUs))
 	}

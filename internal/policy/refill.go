@@ -290,7 +290,9 @@ func (m *memory) bookThrottle(t bandwidth.Throttle, starting bool) {
 		book(t.At, t.Bandwidth.Period)
 		return
 	}
-	m.phase.Pin(t.Expires, t.Bandwidth.Period)
+	if t.Bandwidth.Period == m.inFile.Period { // else the file is read anew first
+		m.phase.Pin(t.Expires, t.Bandwidth.Period)
+	}
 	book(t.Expires, t.Bandwidth.Period)
 	m.correct(t)
 	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Snap >= 0 && m.lastWrite.Before(begin) {

@@ -50,6 +50,13 @@ func (p *Phase) Pin(expiry time.Time, period time.Duration) {
 	}
 }
 
+// Of has the phase be of this period length: what is known of another one is forgotten.
+func (p *Phase) Of(period time.Duration) {
+	if p.period != period {
+		p.Reset()
+	}
+}
+
 // Reset forgets what is known.
 func (p *Phase) Reset() { *p = Phase{} }
 
