@@ -261,8 +261,9 @@ func (w *Writer) repair(c plan.Change) plan.Result {
 }
 
 // rewrite writes a value that is not ours: that of a refill or repair.
-func (w *Writer) rewrite(c plan.Change) plan.Result {
+func (w *Writer) rewrite(c plan.Change) (r plan.Result) {
 	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
+	defer func() { r.Taken = took(err) }()
 	held, lookErr := w.look(c.Cgroup, c.Knob)
 	switch {
 	case isGone(lookErr):
@@ -331,9 +332,11 @@ func (w *Writer) intend(c plan.Change) error {
 }
 
 // write writes the value and reads it back. fresh: if it fails, the file holds no value of ours.
-func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
+func (w *Writer) write(c plan.Change, fresh bool) (r plan.Result) {
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
 	err := w.set(c)
+	taken := took(err)
+	defer func() { r.Taken = taken }()
 	if errors.Is(err, syscall.ENOSPC) && c.Restore && c.Knob == plan.CPUs && c.To == "" {
 		return w.free(c, err)
 	}
@@ -341,6 +344,7 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 	back := func() bool { return err == nil && lookErr == nil && w.isBack(c, held) }
 	for n := 1; n < writesAtMost && back(); n++ {
 		err = w.set(c)
+		taken += took(err)
 		held, lookErr = w.look(c.Cgroup, c.Knob)
 	}
 	switch {

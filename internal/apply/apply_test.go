@@ -278,8 +278,8 @@ func TestTrampledAfterTheWrite(t *testing.T) {
 		written = written || op == "write"
 		return nil
 	}
-	if r := n.do(c, plan.Trampled); r.InForce != "30ms" {
-		t.Errorf("in force %s", r.InForce)
+	if r := n.do(c, plan.Trampled); r.InForce != "30ms" || r.Taken != 1 {
+		t.Errorf("in force %s, %d writes taken", r.InForce, r.Taken)
 	}
 	n.wantIdempotent()
 	if n.held("/pod/a", plan.Quota) != "30ms" {
@@ -315,7 +315,7 @@ func TestReadBackFails(t *testing.T) {
 		written = written || op == "write"
 		return nil
 	}
-	if r := n.do(c, plan.Applied); r.InForce != "" || !strings.Contains(r.Err, "cannot be read back") {
+	if r := n.do(c, plan.Applied); r.InForce != "" || r.Taken != 1 || !strings.Contains(r.Err, "cannot be read back") {
 		t.Errorf("%+v", r)
 	}
 	n.k.Fault = nil

@@ -37,7 +37,9 @@ func TestBurstComesBackAtOnce(t *testing.T) {
 			if c.Restore = restore; restore {
 				c.To = "0s"
 			}
-			n.do(c, want)
+			if r := n.do(c, want); r.Taken != min(times+1, writesAtMost) {
+				t.Errorf("%d times, restore %v: %d writes taken", times, restore, r.Taken)
+			}
 			_, claimed := n.j.Entry(c.Cgroup, plan.Burst)
 			if claimed == (want == plan.Applied && restore) {
 				t.Errorf("%d times, restore %v: claimed %v", times, restore, claimed)

@@ -161,3 +161,11 @@ func clamps(c plan.Change, held plan.Value) bool {
 	left, _ := order(c.Knob, c.To, held)
 	return moved == wanted && left == wanted
 }
+
+// took is how many writes the kernel took, of one that ended so.
+func took(err error) int {
+	if err != nil {
+		return 0
+	}
+	return 1
+}

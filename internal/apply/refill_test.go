@@ -28,7 +28,9 @@ func TestRefill(t *testing.T) {
 				n.k.Advance(time.Millisecond)
 			}
 			before := n.ours()
-			n.do(n.refill(group), plan.Applied)
+			if r := n.do(n.refill(group), plan.Applied); r.Taken != 1 {
+				t.Errorf("%s: %d writes taken", group, r.Taken)
+			}
 			if left := n.k.Runtime(group); left != 50*ms || n.ours() != before+1 {
 				t.Errorf("%s: %v of runtime after %d writes, want 50ms after one", group, left, n.ours()-before)
 			}
@@ -48,7 +50,9 @@ func TestRefillIsRefused(t *testing.T) {
 	stale := n.refill("/pod/a")
 	n.foreign("/pod/a", plan.Burst, "10ms")
 	before := n.ours()
-	n.do(stale, plan.Trampled)
+	if r := n.do(stale, plan.Trampled); r.Taken != 0 {
+		t.Error("a write was taken that was not made")
+	}
 	n.w.SetHold(true)
 	n.do(n.refill("/pod/a"), plan.Skipped)
 	n.w.SetHold(false)

@@ -29,6 +29,7 @@ type Result struct {
 	InForce Value     `json:"in_force,omitempty"` // what the file held after the write
 	Err     string    `json:"error,omitempty"`    // why it failed
 	At      time.Time `json:"at"`                 // when
+	Taken   int       `json:"-"`                  // how many writes the kernel took, whatever the file held after them
 }
 
 // Bandwidth is what a group's files hold after a change of the quota or burst, if they held b before; false: the value

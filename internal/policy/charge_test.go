@@ -137,24 +137,33 @@ func TestBurstFor(t *testing.T) {
 }
 
 // TestOnlyWhatWasTakenIsCharged: a write that the kernel refused hands out nothing; one of a restore or of a repair
-// does.
+// does, and so does one whose value cannot be read back, or was overwritten.
 func TestOnlyWhatWasTakenIsCharged(t *testing.T) {
+	of := func(c plan.Change, o plan.Outcome, inForce plan.Value, taken int) plan.Result {
+		return plan.Result{Change: c, Outcome: o, InForce: inForce, Taken: taken}
+	}
+	refill := plan.Change{Knob: plan.Burst, To: "0s", Refill: true}
+	restore, repair := plan.Change{Knob: plan.Burst, To: "0s", Restore: true}, plan.Change{Knob: plan.Quota, To: "50ms",
+		Repair: true}
 	for name, c := range map[string]struct {
-		change  plan.Change
-		outcome plan.Outcome
-		want    int // refills, of two that the cap has room for beside nothing else
+		of   plan.Result
+		want int // refills, of two that the cap has room for beside nothing else
 	}{
-		"refused":      {plan.Change{Knob: plan.Burst, To: "0s", Refill: true}, plan.Refused, 2},
-		"overwritten":  {plan.Change{Knob: plan.Burst, To: "0s", Refill: true}, plan.Trampled, 2},
-		"a refill":     {plan.Change{Knob: plan.Burst, To: "0s", Refill: true}, plan.Applied, 1},
-		"a restore":    {plan.Change{Knob: plan.Burst, To: "0s", Restore: true}, plan.Applied, 1},
-		"a repair":     {plan.Change{Knob: plan.Quota, To: "50ms", Repair: true}, plan.Applied, 1},
-		"another knob": {plan.Change{Knob: plan.Weight, To: "2"}, plan.Applied, 2},
+		"refused":               {of(refill, plan.Refused, "0s", 0), 2},
+		"overwritten before":    {of(refill, plan.Trampled, "9ms", 0), 2},
+		"overwritten after":     {of(refill, plan.Trampled, "9ms", 1), 1},
+		"back, and tried again": {of(refill, plan.Refused, "9ms", 2), 0},
+		"cannot be read back":   {of(refill, plan.Applied, "", 1), 1},
+		"nor can a quota":       {of(plan.Change{Knob: plan.Quota, To: "50ms"}, plan.Applied, "", 1), 1},
+		"nor a larger one":      {of(plan.Change{Knob: plan.Quota, To: "99ms"}, plan.Applied, "", 1), 0},
+		"a refill":              {of(refill, plan.Applied, "0s", 1), 1},
+		"a restore":             {of(restore, plan.Applied, "0s", 1), 1},
+		"a repair":              {of(repair, plan.Applied, "50ms", 1), 1},
+		"another knob":          {of(plan.Change{Knob: plan.Weight, To: "2"}, plan.Applied, "2", 1), 2},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		c.change.Cgroup = r.group.ID
-		r.state.Learn(r.event.At.Add(-ms),
-			[]plan.Result{{Change: c.change, Outcome: c.outcome, InForce: c.change.To, At: r.event.At.Add(-ms / 2)}})
+		c.of.Change.Cgroup, c.of.At = r.group.ID, r.event.At.Add(-ms/2)
+		r.state.Learn(r.event.At.Add(-ms), []plan.Result{c.of})
 		got := 0
 		for range 3 {
 			for _, in := range r.answer().Intents {

@@ -114,14 +114,18 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 			continue
 		}
 		m.written = r.At
-		if r.Outcome != plan.Applied {
-			continue
+		taken := r.Taken
+		if r.Outcome == plan.Applied {
+			taken = max(1, taken)
 		}
-		m.refilled = begun // whatever the reason: a rewrite, a restore or a repair refills the group, too
-		if after, known := r.Bandwidth(m.inFile); known {
+		wrote := plan.Result{Change: r.Change, InForce: r.Change.To} // is granted, whatever can be read back
+		// Whatever the reason: a rewrite, a restore or a repair refills the group, too.
+		for range taken {
+			after, _ := wrote.Bandwidth(m.inFile)
 			m.charge(begun, m.inFile, after)
-			m.inFile = after
+			m.refilled, m.inFile = begun, after
 		}
+		m.inFile, _ = r.Bandwidth(m.inFile)
 	}
 }
 
