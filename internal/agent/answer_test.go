@@ -23,6 +23,26 @@ func (w *world) calm(path string, p strategy.Policy) {
 	w.alone(c)
 }
 
+// TestThrottledOnceIsSeldomRead: a throttle has a group read often for a while only, also where nothing is to be done
+// about it and throttles are not ended one by one (before 5.14).
+func TestThrottledOnceIsSeldomRead(t *testing.T) {
+	for _, p := range []strategy.Policy{strategy.None, strategy.CPUBurstOnly, strategy.Auto} {
+		w, _ := subscribed(t, false)
+		w.calm("/a", p)
+		w.run(time.Second)
+		w.kernel.SetLoad("/a", sim.Script(2, sim.Job{Cost: 120 * ms}, sim.Job{Cost: 120 * ms}))
+		w.run(10 * time.Second)
+		if got := w.status("/a").Totals.Throttled; got == 0 {
+			t.Fatalf("%s: it was not throttled", p)
+		}
+		before := w.agent.reader.Looks
+		w.run(time.Minute)
+		if looks := w.agent.reader.Looks - before; looks > 40 { // for 3 s, as soon as it is known
+			t.Errorf("%s: %d looks at an idle group in a minute", p, looks)
+		}
+	}
+}
+
 // TestQuietGroupsAreSeldomRead, and who asks is told what is true now.
 func TestQuietGroupsAreSeldomRead(t *testing.T) {
 	w, _ := subscribed(t, true)

@@ -130,7 +130,7 @@ func (s *State) hold(now time.Time, u *candidate, cpus float64) {
 
 // wants is how many CPUs above its limit a candidate wants: one that a bound has cut, all that its strategy allows.
 func (u *candidate) wants() float64 {
-	throttled := u.m.everThrottled && u.now.Sub(u.m.throttledAt) < demandSpan && u.Strategy.Policy.Quota()
+	throttled := u.m.lately(u.now) && u.Strategy.Policy.Quota()
 	lasts := throttled && u.m.throttledPeriods.lasting(u.now, u.period())
 	switch raised := u.quota > u.limit.Quota; {
 	case (raised && u.quota >= u.cap() || lasts) && u.boundBy() != "":

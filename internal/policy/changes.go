@@ -233,8 +233,12 @@ func settled(b plan.Blocked, holds bool) bool {
 
 // viewWhole is the view of a candidate in a full turn.
 func (u *candidate) viewWhole(in Input, p *podCandidates) View {
-	raised := u.raised() && p.raises(u) // the usage of a pod whose quota follows its containers is not needed
-	watched := u.m.everThrottled || raised
+	decided := p.raises(u) // the usage of a pod whose quota follows its containers is not needed
+	raised := decided && u.raised()
+	watched := raised || u.m.lately(in.Now)
+	if decided && u.Strategy.Policy.Quota() && u.Paused == "" { // until the limit covers the demand
+		watched = watched || u.m.everThrottled
+	}
 	if u.refilled(in) && !raised {
 		watched = in.Now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}

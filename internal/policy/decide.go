@@ -281,7 +281,7 @@ func (u *candidate) decideQuota(in Input) {
 // after the last one. Where throttles are ended one by one (refill.go), only lasting demand causes the first raise.
 func (u *candidate) demand(in Input) decision {
 	now, period, limit := in.Now, u.period(), u.limit.Quota
-	recent := u.m.everThrottled && now.Sub(u.m.throttledAt) < demandSpan
+	recent := u.m.lately(now)
 	plain := cpu.Bandwidth{Quota: limit, Period: period, Burst: u.Disk.Burst}
 	if !recent && bandwidth.Covers(u.m.history.Demands(period, demandSpan), plain) {
 		u.m.everThrottled = false
@@ -316,6 +316,11 @@ func (u *candidate) demand(in Input) decision {
 	}
 	why := fmt.Sprintf("%s: demand up to %v a period, limit %v", rule, peak.Round(time.Millisecond), limit)
 	return decision{need, kind, why}
+}
+
+// lately says whether the group was throttled in the last demandSpan.
+func (m *memory) lately(now time.Time) bool {
+	return m.everThrottled && now.Sub(m.throttledAt) < demandSpan
 }
 
 // most is the largest quota: a burst that may not be written is left, and is used beside it.

@@ -156,3 +156,53 @@ func TestFirstReadingFails(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchedAfterAThrottle: where a throttle may lead to a raise, the group is watched until its limit covers the
+// demand; other groups for 3 s. (Throttles are polled for, and the demand stays.)
+func TestWatchedAfterAThrottle(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Pod)
+		pod    bool // the throttle is the pod's
+		want   bool // after 4 s
+	}{
+		"the node is full":   {func(*Pod) {}, false, true},
+		"policy none":        {func(p *Pod) { p.Containers[0].Strategy.Policy = strategy.None }, false, false},
+		"paused":             {func(p *Pod) { p.Containers[0].Paused = "it is paused" }, false, false},
+		"a pod that follows": {func(*Pod) {}, true, false},
+	} {
+		s, used := NewState(0), time.Duration(0)
+		watched := func(after time.Duration) bool {
+			of := func(path string, throttled bool) Group {
+				g := Group{ID: workload.ID{Path: path}, Strategy: strategy.Default(), Ready: true, Looked: true,
+					Limit:   cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms},
+					Reading: sample.Reading{At: t0.Add(after), Counters: cpu.Counters{HasUsage: true, Usage: used}}}
+				g.Strategy.Policy, g.Disk = strategy.Auto, g.Limit
+				if throttled && after > 0 {
+					g.Reading.Counters.Throttled = 1
+				}
+				return g
+			}
+			p := Pod{Group: of("/p", c.pod), Ceiling: 8, Containers: []Group{of("/p/a", !c.pod)}}
+			c.change(&p)
+			in := Input{Now: t0.Add(after), Pods: []Pod{p}, Node: Node{Known: true, CPUs: 8, Capacity: 8, Used: 7.5,
+				ThresholdPercent: 100}}
+			used += 60 * ms
+			views := s.Decide(in).Views // the container's, and the pod's
+			if c.pod {
+				return views[1].Watched
+			}
+			return views[0].Watched
+		}
+		watched(0)
+		for after := 100 * ms; after < 3*time.Second; after += 100 * ms {
+			if !watched(after) {
+				t.Errorf("%s: not watched after %v", name, after)
+			}
+		}
+		for after := 3200 * ms; after < 4*time.Second; after += 100 * ms {
+			if got := watched(after); got != c.want {
+				t.Errorf("%s: watched after %v: %v", name, after, got)
+			}
+		}
+	}
+}
