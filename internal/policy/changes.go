@@ -19,26 +19,34 @@ func makeIntents(in Input, pods []podCandidates, out *Output) {
 			u.removeQuota()
 			u.requested, u.buffer = u.burst(in.Now, in.Rules)
 			u.pace(in, out)
+		}
+		if p.pod != nil {
+			p.settle(in, out)
+		}
+		for _, u := range p.containers {
 			u.emit(in, &p, out)
 		}
 		for i := range p.scopes {
-			p.scopes[i].change(in, out)
+			p.scopes[i].settle(in, out)
+			p.scopes[i].pod.emit(in, &p.scopes[i], out)
 		}
 		if p.pod != nil {
-			p.change(in, out)
+			p.pod.emit(in, &p, out)
 		}
 	}
 }
 
-// change makes the changes of the pod, after those of its containers.
-func (p *podCandidates) change(in Input, out *Output) {
+// settle decides the changes of the pod by those of its containers, and keeps these within the pod's quota.
+func (p *podCandidates) settle(in Input, out *Output) {
 	u := p.pod
 	p.follow(in)
 	u.requested, u.buffer = p.burst(in.Now, in.Rules)
-	if p.raises(u) {
-		u.pace(in, out)
+	if !p.raises(u) {
+		return
 	}
-	u.emit(in, p, out)
+	if u.pace(in, out); in.Rules.Nested {
+		p.keepWithin(in)
+	}
 }
 
 // release restores the quota of a group that is not raised, where the file still holds a value of ours.

@@ -169,6 +169,21 @@ func (p *podCandidates) follow(in Input) {
 	}
 }
 
+// keepWithin cuts raises of containers to the quota that the pod is given in this turn.
+func (p *podCandidates) keepWithin(in Input) {
+	for _, c := range p.containers {
+		most := scale(p.pod.quota, p.pod.period(), c.period())
+		switch {
+		case c.quota <= max(most, c.Disk.Quota) || c.quota == cpu.Unlimited:
+		case worth(c.Disk.Quota, max(most, c.Disk.Quota)):
+			c.quota = most
+			c.requested, c.buffer = c.burst(in.Now, in.Rules)
+		default:
+			c.stay(in.Now, in.Rules)
+		}
+	}
+}
+
 // burst of a pod is the sum over its containers: the pod's own quota throttles them all. Where the pod's limit binds
 // before those of its containers, which may have none (pod-level limits in Kubernetes), the burst is sized by the pod's
 // limit.

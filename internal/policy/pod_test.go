@@ -177,3 +177,39 @@ func TestBurstOfAPod(t *testing.T) {
 		}
 	}
 }
+
+// TestContainersStayWithinAPod: where the kernel takes no quota above the pod's (v1), and the pod's raise waits for its
+// period to begin, a container is raised to the quota of the pod at most.
+func TestContainersStayWithinAPod(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		nested     bool
+		pod        time.Duration // its period began so long ago
+		quota, own plan.Value    // that are written
+	}{
+		{"the pod waits", true, 50 * ms, "none", "120ms"},
+		{"on v2", false, 50 * ms, "none", "184ms"},
+		{"both have just begun", true, 2 * ms, "184ms", "184ms"},
+	} {
+		of := func(path string, limit, begun time.Duration) *candidate {
+			u := raisedTo(path, limit, limit)
+			u.Strategy.Policy, u.Strategy.CFSQuotaBurstPercent, u.quota = strategy.Auto, 200, limit
+			u.m.inFile, u.m.lastWrite, u.cpus = u.Disk, t0.Add(-time.Hour), 4
+			u.m.phase.Pin(t0.Add(-begun), u.period())
+			return u
+		}
+		p := podCandidates{pod: of("/p", 120*ms, c.pod), itself: true,
+			containers: []*candidate{of("/p/a", 100*ms, 2*ms), of("/p/b", 100*ms, 2*ms)}}
+		p.pod.isPod = true
+		p.containers[0].quota = 200 * ms
+		in, out := Input{Now: t0, Subscribed: true, Rules: Rules{Refill: true, Nested: c.nested}}, newOutput()
+		makeIntents(in, []podCandidates{p}, out)
+		got := map[string]plan.Value{"/p": "none", "/p/a": "none", "/p/b": "none"}
+		for _, i := range out.Intents {
+			got[i.Path] = i.Value
+		}
+		if got["/p"] != c.quota || got["/p/a"] != c.own || got["/p/b"] != "none" {
+			t.Errorf("%s: %v, want %s for the pod and %s for the first", c.name, got, c.quota, c.own)
+		}
+	}
+}
