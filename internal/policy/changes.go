@@ -288,6 +288,8 @@ func scale(d, from, to time.Duration) time.Duration {
 //
 // A group with exclusive CPUs takes no CPU time from others when it uses them, and a quota would throttle it on CPUs
 // that no other group may use. So its quota is removed, and the quota of its pod as well, which would throttle it too.
+// A pod whose own limit binds before those of its containers keeps its quota: the limit is for all of them together,
+// and others in the pod may have none of their own.
 // A group that is bound to CPUs that are not exclusive keeps its quota, and no raise exceeds the number of these CPUs.
 
 // removeQuota decides for a candidate that has exclusive CPUs, or has them no longer.

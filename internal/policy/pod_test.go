@@ -93,6 +93,9 @@ func TestPodFollows(t *testing.T) {
 		"which the kernel refused": {func(p *podCandidates, _ *Input) {
 			p.containers[0].quota, p.pod.QuotaBlocked = cpu.Unlimited, plan.Waiting
 		}, 140 * ms},
+		"which shares the pod's own limit with others": {func(p *podCandidates, in *Input) {
+			p.itself, in.Rules.Nested, p.containers[0].quota = true, true, cpu.Unlimited
+		}, 100 * ms},
 		"it is raised itself": {func(p *podCandidates, _ *Input) { p.itself = true }, 100 * ms},
 		"where the kernel wants a container within it": {func(p *podCandidates, in *Input) {
 			p.itself, in.Rules.Nested = true, true
