@@ -27,6 +27,9 @@ type Group struct {
 	Burst, Raise float64   // requested, in limits (policy.Requested)
 }
 
+// limit is that of the owner in CPUs.
+func (g Group) limit() float64 { return cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs() }
+
 // Meter measures.
 type Meter struct {
 	Log *slog.Logger
@@ -83,6 +86,7 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 		m.problem = fmt.Sprintf(report.ProblemLoadLine, err)
 		return
 	}
+	groups = slices.DeleteFunc(groups, func(g Group) bool { return !noderisk.Models(g.limit(), cpus) })
 	last, machine := m.at, busy-m.busy
 	m.at, m.busy = now, busy
 	if last.IsZero() {
@@ -117,8 +121,8 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.De
 		r.add(total, int64(now.Sub(begin)/g.Period))
 		used += t.Usage - r.used
 		r.used, records[g.ID] = t.Usage, r
-		list = append(list, noderisk.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(),
-			Burst: g.Burst, Raise: g.Raise, Uses: r.sum(), Minutes: slices.Clone(r.minutes)})
+		list = append(list, noderisk.Demand{Quota: g.limit(), Burst: g.Burst, Raise: g.Raise, Uses: r.sum(),
+			Minutes: slices.Clone(r.minutes)})
 	}
 	m.records = records
 	return list, used

@@ -1,7 +1,10 @@
 package risk
 
 import (
+	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +51,41 @@ func TestPeriodsCountFromTheReading(t *testing.T) {
 	}
 	if got := counted(young.ID); got == 0 || got == 3*600 {
 		t.Errorf("%d periods of a container that is younger than the first reading", got)
+	}
+}
+
+// TestLimitsBeyondTheNode: a container whose limit the model cannot count decides nothing for the others, and what it
+// uses is not for their bursts.
+func TestLimitsBeyondTheNode(t *testing.T) {
+	const period = 100 * time.Millisecond
+	for _, c := range []struct {
+		cpus  int
+		limit time.Duration
+	}{{8, 160 * period}, {8, 40_000 * period}, {128, period / 1000}} {
+		now, minutes := time.Unix(1000, 0), int64(1)
+		m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
+		m.Totals = func(uint64) (report.Throttles, bool) {
+			return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
+		}
+		m.Uses = func(uint64) []int64 { return []int64{0, 600 * minutes} }
+		var groups []Group
+		for i, limit := range []time.Duration{period, c.limit, period} {
+			groups = append(groups, Group{ID: workload.ID{Path: fmt.Sprint("/", i), Inode: uint64(i + 1)}, Limit: limit,
+				Bandwidth: cpu.Bandwidth{Quota: limit, Period: period}, Since: now.Add(-time.Hour), Burst: 1})
+		}
+		for range 3 {
+			m.Measure(now, 99.9, slices.Clone(groups), 3*time.Duration(minutes)*time.Second, nil, c.cpus)
+			for m.Working() {
+				time.Sleep(time.Millisecond)
+			}
+			now, minutes = now.Add(time.Minute), minutes+1
+		}
+		s, problem := m.Status()
+		if s == nil || problem != "" || s.Share != 1 || s.Containers != 2 || m.Cut() != 0 ||
+			math.Abs(s.Capacity-float64(c.cpus)+1.0/60) > 1e-9 {
+			t.Errorf("%g CPUs on a node of %d: %+v, %q, cut %v", c.limit.Seconds()/period.Seconds(), c.cpus, s,
+				problem, m.Cut())
+		}
 	}
 }
 

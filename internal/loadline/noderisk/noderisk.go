@@ -17,8 +17,9 @@
 //
 // Known limits: containers are assumed to be independent of each other, and so are their periods (docs/MODEL.md);
 // `plimsoll advise` says at which correlation a verdict changes. Demand that a limit cut off is not in the record. Work
-// without a limit counts with its mean. The extra use of a start is not in the requested burst: only the node's guard
-// bounds it. A budget of raises (cfsQuotaBurstPeriodSeconds) is not in the model, which is then on the careful side.
+// without a limit counts with its mean, and so does a container that Models leaves out. The extra use of a start is not
+// in the requested burst: only the node's guard bounds it. A budget of raises (cfsQuotaBurstPeriodSeconds) is not in
+// the model, which is then on the careful side.
 package noderisk
 
 import (
@@ -40,6 +41,15 @@ type Demand struct {
 	Uses  []int64 // periods by their use: (i-1, i] sixteenths of the limit; the last class is open
 	// Minutes are the parts that Uses is the sum of, oldest first. Only the interval of the risk needs them.
 	Minutes [][]int64
+}
+
+// leastLimit is the smallest limit that loadline takes, as a part of the node.
+const leastLimit = 1.0 / (1 << 16)
+
+// Models says whether a container with a limit is in the model of a node of so many CPUs. A class of a limit above the
+// node's CPUs may be more than the node has, and one next to nothing is refused: either would decide for all others.
+func Models(limit float64, cpus int) bool {
+	return limit <= float64(cpus) && limit >= float64(cpus)*leastLimit
 }
 
 // Risk compares the node with its load line.
