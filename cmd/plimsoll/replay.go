@@ -174,10 +174,15 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup
 	if err != nil {
 		return fail(err)
 	}
-	if err := fits(r.Rows, from, o.To.Add(leadOut)); err != nil {
+	length := o.To.Add(leadOut).Sub(from)
+	pieces := replay.Pieces(r.Rows, length)
+	if err := fits(pieces, length); err != nil {
 		return fail(err)
 	}
 	chosen, others, warnings, err := choosePeriods(r, from, o, who)
+	if err == nil {
+		err = fits(pieces+replay.Undone(chosen, o.CPUs), length)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -195,10 +200,8 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup
 	return rep, result, nil
 }
 
-// fits fails where a replay would take more memory than is taken, before it takes any.
-func fits(rows []flight.Minute, from, to time.Time) error {
-	length := to.Sub(from)
-	n := replay.Pieces(rows, length)
+// fits fails where a replay of so many pieces would take more memory than is taken, before it takes any.
+func fits(n int64, length time.Duration) error {
 	if n <= mostPieces {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"plimsoll/internal/capacity"
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/replay"
 	"plimsoll/internal/report"
 )
 
@@ -282,11 +284,37 @@ func TestReplayThatIsTooLarge(t *testing.T) {
 	// In an hour 3.6 million periods of each of two, and 3.6 million pieces of 5 ms of each.
 	for length, hint := range map[time.Duration]string{time.Hour: "a shorter --for: 33m57s at most",
 		30 * time.Minute: ""} {
-		err := fits(rows[:int(length.Minutes())], from, from.Add(length))
+		err := fits(replay.Pieces(rows[:int(length.Minutes())], length), length)
 		var said interface{ Hint() string }
 		if hint == "" && err != nil || hint != "" && (!errors.As(err, &said) || said.Hint() != hint) {
 			t.Errorf("%s: %v, %v", length, err, said)
 		}
+	}
+}
+
+// TestReplayOfAThrottleWithoutAnEnd: the work that its threads would have done is in the bound, and in the hint.
+func TestReplayOfAThrottleWithoutAnEnd(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	r, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b flight.Batch
+	for n := range 21 { // 64 threads with a limit of 4 CPUs
+		start := at.Add(time.Duration(n) * time.Minute).UnixMilli()
+		b.Rows = append(b.Rows, flight.Minute{Cgroup: "/kube/web", Container: "web", Start: start, PeriodUs: 100_000,
+			LimitUs: 400_000, Periods: 600, UsedUs: 240_000_000, PeakUs: 400_000, ThrottledUs: 56_000_000,
+			Used: slices.Repeat([]float32{40_000}, 600), ThrottledMs: slices.Repeat([]int32{93}, 600),
+			QuotaAt: []int32{0}, QuotaUs: []int64{400_000}})
+	}
+	b.Covered = flight.Spans{{From: at.UnixMilli(), To: at.Add(21 * time.Minute).UnixMilli()}}
+	if err := r.Write(b, at.Add(21*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := replayed(t, dir, "web", "--cpus", "64", "--at", incidentAt, "--for", "20m")
+	var said interface{ Hint() string }
+	if !errors.As(err, &said) || !strings.Contains(said.Hint(), "a shorter --for:") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

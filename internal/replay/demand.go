@@ -114,6 +114,7 @@ func (s *Series) goesOn(e episode) (list []stint) {
 }
 
 // Pieces is what a replay of rows holds in memory: the periods of a time of each container, and the pieces of its work.
+// Undone are to be added.
 func Pieces(rows []flight.Minute, length time.Duration) (n int64) {
 	counted := map[string]bool{}
 	for i := range rows {
@@ -121,6 +122,21 @@ func Pieces(rows []flight.Minute, length time.Duration) (n int64) {
 		if n += m.UsedUs / grain.Microseconds(); !counted[m.Cgroup] {
 			counted[m.Cgroup] = true
 			n += length.Microseconds() / int64(m.PeriodUs)
+		}
+	}
+	return n
+}
+
+// Undone are the pieces of work that was not done in a time, but would have been in an open episode (goesOn).
+func Undone(list []*Series, cpus int) (n int64) {
+	for _, s := range list {
+		for _, e := range s.history(float64(cpus)).episodes {
+			if !e.open {
+				continue
+			}
+			for _, x := range s.goesOn(e) {
+				n += int64(x.work / grain)
+			}
 		}
 	}
 	return n
