@@ -14,8 +14,8 @@
 // crash left both, the longer range counts, and no list of files has to be kept true. The name also has a checksum,
 // which a reader compares first.
 //
-// Reading a minute again costs as much as writing it twice: the last ten are kept in memory, up to 2,500 rows (10 MiB).
-// They are read only where there are more, or after a restart.
+// Reading a minute again costs as much as writing it twice: the last ten are kept in memory, up to 10 MiB, which is
+// some 2,500 rows of periods of 100 ms. They are read only where there is more, or after a restart.
 //
 // Before a file is written the oldest go, until it fits. A file that cannot be written is dropped and counted; the next
 // minute tries again. Whoever has minutes to write gives them to a queue (Writer) and never waits.
@@ -67,12 +67,13 @@ type Ring struct {
 	buffer  bytes.Buffer
 	damaged int64
 	kept    map[uint64]flight.Batch // minutes that are not merged yet, by number: what is not here is read again
-	rows    int                     // in kept
+	memory  int                     // of kept, in bytes
 }
 
 const (
 	mergeAt   = 10
-	maxKept   = 2500 // rows, of some 4 KiB: ten minutes of 250 containers
+	maxKept   = 10 << 20 // bytes: ten minutes of 250 containers with periods of 100 ms
+	rowBytes  = 500      // of a row without its places
 	temporary = atomicfile.Suffix
 )
 
@@ -122,11 +123,19 @@ func (r *Ring) Write(b flight.Batch, now time.Time) error {
 	}
 	r.next++
 	r.files = append(r.files, f)
-	if r.rows+len(b.Rows) <= maxKept {
+	if size := memory(b); r.memory+size <= maxKept {
 		r.kept[f.First] = b
-		r.rows += len(b.Rows)
+		r.memory += size
 	}
 	return r.merge(now)
+}
+
+// memory is about what a batch takes, in bytes.
+func memory(b flight.Batch) (n int) {
+	for i := range b.Rows {
+		n += rowBytes + 4*(cap(b.Rows[i].Used)+cap(b.Rows[i].ThrottledMs))
+	}
+	return n
 }
 
 // put writes a file.
@@ -221,7 +230,7 @@ func (r *Ring) merge(now time.Time) error {
 	}
 	r.files = append(r.files[:at], whole)
 	clear(r.kept)
-	r.rows = 0
+	r.memory = 0
 	return nil
 }
 

@@ -297,7 +297,8 @@ func TestDamagedFile(t *testing.T) {
 
 // TestMergeFromMemory: minutes that are still in memory are not read again, up to the bound; others are.
 func TestMergeFromMemory(t *testing.T) {
-	for containers, want := range map[int]int{2: 20, maxKept/9 + 1: 9 * (maxKept/9 + 1)} {
+	many := maxKept/9/memory(minute(0, 1)) + 1
+	for containers, want := range map[int]int{2: 20, many: 9 * many} {
 		dir := t.TempDir()
 		r := open(t, Options{Dir: dir})
 		write(t, r, 0, 9, containers)
@@ -306,9 +307,27 @@ func TestMergeFromMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, r, 9, 10, containers)
-		if got := selected(t, dir, 0, 10); len(got.Rows) != want || r.rows != 0 || len(r.kept) != 0 {
-			t.Errorf("%d containers: %d rows, want %d; %d are kept", containers, len(got.Rows), want, r.rows)
+		if got := selected(t, dir, 0, 10); len(got.Rows) != want || r.memory != 0 || len(r.kept) != 0 {
+			t.Errorf("%d containers: %d rows, want %d; %d bytes are kept", containers, len(got.Rows), want, r.memory)
 		}
+	}
+}
+
+// TestShortPeriodsAreNotKept: a minute of few rows with many places is too much to keep, and is merged all the same.
+func TestShortPeriodsAreNotKept(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	long := minute(0, 100)
+	for i := range long.Rows {
+		m := &long.Rows[i]
+		m.PeriodUs, m.Used, m.UsedUs = 1000, make([]float32, 60_000), 0
+	}
+	if err := r.Write(long, t0.Add(time.Minute)); err != nil || len(r.kept) != 0 || r.memory != 0 {
+		t.Errorf("%v; %d minutes of %d bytes are kept", err, len(r.kept), r.memory)
+	}
+	write(t, r, 1, 10, 1)
+	if got := selected(t, dir, 0, 10); len(got.Rows) != 109 || got.Files != 1 || len(got.Rows[0].Used) != 60_000 {
+		t.Errorf("%d rows of %d files", len(got.Rows), got.Files)
 	}
 }
 
