@@ -80,7 +80,7 @@ type Requests struct {
 type Batch struct {
 	Rows    []Minute
 	Covered Spans // in which periods were recorded, whether or not there are rows
-	Lost    int64 // periods for which the kernel's ring had no room
+	Lost    int64 // periods that found no room in the kernel's ring, or whose group was gone
 }
 
 // Periods is how many periods are in a batch.

@@ -9,7 +9,7 @@ type Flight struct {
 	Bytes   int64  `json:"bytes"`           // their size
 	Written int64  `json:"written_periods"` // periods of containers that were written
 	Dropped int64  `json:"dropped_periods"` // periods that were not written: the disk was full, failed or was too slow
-	Lost    int64  `json:"lost_periods"`    // periods for which the kernel's ring had no room
+	Lost    int64  `json:"lost_periods"`    // periods that found no room in the kernel's ring, or whose group was gone
 	Damaged int64  `json:"damaged_files"`   // files that could not be read when they were merged
 	Fault   string `json:"error,omitempty"` // why nothing is written now
 }
@@ -37,7 +37,7 @@ func flightMetrics() []metric[Flight] {
 			"Periods of containers that are not in the record, because the disk was full, failed or was too slow.", nil,
 			func(f Flight) float64 { return float64(f.Dropped) }),
 		counter("record_lost_periods_total",
-			"Periods of containers for which the ring between the kernel and the agent had no room.", nil,
-			func(f Flight) float64 { return float64(f.Lost) }),
+			"Periods of containers that found no room in the kernel's ring, or whose group was gone when looked up.",
+			nil, func(f Flight) float64 { return float64(f.Lost) }),
 	}
 }

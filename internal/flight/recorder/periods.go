@@ -24,13 +24,15 @@ type Periods struct {
 	Watch func(all bool) // has the groups watched that nobody else needs
 
 	mu     sync.Mutex
-	paths  map[uint64]string // of groups by inode
+	groups map[uint64]string // by inode
+	before map[uint64]string // as groups was until the last search: of those that have just gone
 	looked time.Time
-	ahead  time.Duration // from the kernel's clock to ours, in Unix time
+	strays []probe.Period // of groups that are not known: they wait for the next search
+	ahead  time.Duration  // from the kernel's clock to ours, in Unix time
 	batch  []probe.Period
 	ended  map[string][]history.Period // for the page; nil: it does not ask
 	flown  []flight.Period             // for the flight recorder
-	full   int64                       // periods that found no room in either, because its reader was late
+	full   int64                       // periods that are in neither: its reader was late, or their group is not known
 
 	turning sync.Mutex // held while a reader comes or goes
 	page    bool
@@ -66,7 +68,7 @@ const (
 
 // NewPeriods are of a probe; nil where there is none, and why says why.
 func NewPeriods(p Probe, why string, found Discoverer) *Periods {
-	return &Periods{probe: p, found: found, why: why, paths: map[uint64]string{}, wrote: map[uint64][]time.Time{},
+	return &Periods{probe: p, found: found, why: why, groups: map[uint64]string{}, wrote: map[uint64][]time.Time{},
 		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }, Watch: func(bool) {}}
 }
 
@@ -120,8 +122,8 @@ func (p *Periods) turn(on bool) error {
 	clear(p.wrote)
 	p.writing.Unlock()
 	if !on {
-		clear(p.paths)
-		p.batch = nil
+		clear(p.groups)
+		p.before, p.strays, p.batch = nil, nil, nil
 	}
 	return nil
 }
@@ -139,7 +141,7 @@ func (p *Periods) Take() (map[string][]history.Period, int64, error) {
 }
 
 // Flown appends what has ended since the last call, for the flight recorder,
-// and says how many periods found no room in all.
+// and says how many periods were lost in all.
 func (p *Periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,20 +156,25 @@ func (p *Periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
 // drain reads the kernel's ring, for whoever asks.
 func (p *Periods) drain() error {
 	var err error
-	if p.batch, err = p.probe.Periods(p.batch[:0]); err != nil {
+	if p.batch, err = p.probe.Periods(append(p.batch[:0], p.strays...)); err != nil {
 		return err
 	}
+	p.strays = p.strays[:0]
 	monotonic, now := p.clock()
 	if ahead := time.Duration(now.UnixNano()) - monotonic; (ahead - p.ahead).Abs() > clockJumps {
 		p.ahead = ahead
 	}
 	for _, one := range p.batch {
-		path := p.path(one.Group, now)
-		if path == "" {
-			continue // gone, or not the agent's
+		path, known := p.path(one.Group, now)
+		switch {
+		case known:
+			end := time.Unix(0, int64(one.End+p.ahead))
+			p.pass(path, one, end, p.refills(one.Group, end))
+		case p.looked.Equal(now) || len(p.strays) >= mostFlown:
+			p.full += int64(one.Count) // it lived for less than lookAgain
+		default:
+			p.strays = append(p.strays, one)
 		}
-		end := time.Unix(0, int64(one.End+p.ahead))
-		p.pass(path, one, end, p.refills(one.Group, end))
 	}
 	p.forgetRefills(now)
 	return nil
@@ -197,23 +204,27 @@ func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uin
 		Refills: int32(refills), Count: int32(one.Count)})
 }
 
-// path is that of a group; "" where it is not known.
-func (p *Periods) path(inode uint64, now time.Time) string {
-	if path, known := p.paths[inode]; known || now.Sub(p.looked) < lookAgain {
-		return path
+// path is that of a group; false where it is not known.
+func (p *Periods) path(inode uint64, now time.Time) (path string, known bool) {
+	if path, known = p.groups[inode]; known {
+		return path, true
+	}
+	if path, known = p.before[inode]; known || now.Sub(p.looked) < lookAgain {
+		return path, known
 	}
 	p.looked = now
 	pods, err := p.found.Pods()
 	if err != nil {
-		return ""
+		return path, false
 	}
-	clear(p.paths)
+	p.before, p.groups = p.groups, map[uint64]string{}
 	for i := range pods {
 		for _, id := range pods[i].IDs() {
-			p.paths[id.Inode] = id.Path
+			p.groups[id.Inode] = id.Path
 		}
 	}
-	return p.paths[inode]
+	path, known = p.groups[inode]
+	return path, known
 }
 
 // refills counts the refills that were written up to the end of a period.

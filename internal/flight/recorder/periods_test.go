@@ -70,7 +70,7 @@ func TestPeriodsHavePaths(t *testing.T) {
 	*clock = time.Second
 	p.next = []probe.Period{{Group: 7, End: boot + 500*time.Millisecond, Used: 30 * time.Millisecond,
 		Quota: 50 * time.Millisecond, Count: 1},
-		{Group: 9, End: boot, Count: 1}, // not the agent's
+		{Group: 9, End: boot, Count: 1}, // it has gone before the search
 		{Group: 8, End: boot + 600*time.Millisecond, Used: 60 * time.Millisecond, Quota: 50 * time.Millisecond,
 			Lost: 20 * time.Millisecond, Throttles: 2, Count: 2}}
 	got, lost, err := source.Take()
@@ -79,7 +79,7 @@ func TestPeriodsHavePaths(t *testing.T) {
 		// the mean of two
 		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000,
 			Burst: history.UnknownBurst, Lost: 10_000, Throttles: 2}}}
-	if diff := cmp.Diff(want, got); diff != "" || lost != 3 || err != nil {
+	if diff := cmp.Diff(want, got); diff != "" || lost != 3+1 || err != nil {
 		t.Errorf("%d lost, %v (-want +got):\n%s", lost, err, diff)
 	}
 	if p.asked != 1 {
@@ -89,6 +89,47 @@ func TestPeriodsHavePaths(t *testing.T) {
 	p.next, *clock = []probe.Period{{Group: 9, End: boot + time.Second, Count: 1}}, 3*time.Second
 	if got, _, _ := source.Take(); len(got["/c"]) != 1 || p.asked != 2 {
 		t.Errorf("%v after %d searches", got, p.asked)
+	}
+}
+
+// TestPeriodsOfNewAndOldGroups: periods of a group that is not known wait for the next search, and are lost where it
+// does not know their group either. The last ones of a group that has gone by then are not.
+func TestPeriodsOfNewAndOldGroups(t *testing.T) {
+	p := &taped{pods: []workload.Pod{container("/a", 7)}}
+	source, clock := recordingOf(p)
+	if err := source.Fly(true); err != nil {
+		t.Fatal(err)
+	}
+	step := func(after time.Duration, groups ...uint64) (got []string, lost int64) {
+		t.Helper()
+		*clock = after
+		for _, group := range groups {
+			p.next = append(p.next, probe.Period{Group: group, End: boot + after, Count: 2})
+		}
+		list, lost, err := source.Flown(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list {
+			got = append(got, one.Cgroup)
+		}
+		return got, lost
+	}
+	step(0, 7)
+	p.pods = []workload.Pod{container("/b", 8)} // in place of the other one
+	for _, c := range []struct {
+		after  time.Duration
+		groups []uint64
+		want   []string
+		lost   int64
+	}{
+		{500 * time.Millisecond, []uint64{8, 9}, nil, 0},
+		{1100 * time.Millisecond, []uint64{8, 7}, []string{"/b", "/b", "/a"}, 2},
+		{2500 * time.Millisecond, []uint64{10, 7}, nil, 6}, // /a has gone for more than a second
+	} {
+		if got, lost := step(c.after, c.groups...); !slices.Equal(got, c.want) || lost != c.lost {
+			t.Errorf("after %v: periods of %q, %d lost; want %q, %d", c.after, got, lost, c.want, c.lost)
+		}
 	}
 }
 
