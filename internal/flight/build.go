@@ -23,13 +23,12 @@ type Period struct {
 // Known is what is known of a control group besides its periods.
 type Known struct {
 	Namespace, Pod, Container string
-	Skip                      bool          // it is none: the pod around containers
 	Limit                     time.Duration // of CPU time per period; 0: none, or not known
 	Period                    time.Duration // 0: not known yet
 }
 
-// named says whether rows can be made of the group's periods, or need not be.
-func (k Known) named() bool { return k.Skip || k.Period >= time.Millisecond }
+// named says whether rows can be made of the group's periods.
+func (k Known) named() bool { return k.Period >= time.Millisecond }
 
 // Builder collects periods into minutes. It has no clock: Close is told the time.
 type Builder struct {
@@ -123,9 +122,6 @@ func (b *Builder) release(which func(*Period) bool) {
 
 // put adds a record to the row of its group.
 func (b *Builder) put(p *Period, known Known) {
-	if known.Skip {
-		return
-	}
 	if m := b.row(p, known); m != nil {
 		m.add(p)
 	} else {

@@ -83,9 +83,8 @@ func told(t *testing.T, b *Builder, from, to time.Time) {
 func TestClose(t *testing.T) {
 	b := NewBuilder(t0.Add(time.Second))
 	b.Know(map[string]Known{"/a": {Namespace: "n", Pod: "p", Container: "c", Limit: 50 * time.Millisecond,
-		Period: 100 * time.Millisecond}, "/pod": {Skip: true}})
-	b.Add([]Period{at(37, 100), at(60_037, 100), {Cgroup: "/pod", End: t0.UnixMilli() + 5, Count: 1},
-		{Cgroup: "/x", End: t0.UnixMilli() + 5, Count: 1}})
+		Period: 100 * time.Millisecond}})
+	b.Add([]Period{at(37, 100), at(60_037, 100), {Cgroup: "/x", End: t0.UnixMilli() + 5, Count: 1}})
 	if b.Strays() != 1 {
 		t.Errorf("%d strays, want that of /x", b.Strays())
 	}
@@ -195,22 +194,22 @@ func TestBuilderIsBounded(t *testing.T) {
 	}
 }
 
-// TestStrays: what comes of a group before it is named is in its row, with its own period. A pod has no row,
-// and a group that goes before it is named has one with the usual period.
+// TestStrays: what comes of a group before it is named is in its row, with its own period. A group that
+// goes before it is named has one with the usual period.
 func TestStrays(t *testing.T) {
 	b := NewBuilder(t0)
 	short := func(ms int64) Period {
 		return Period{Cgroup: "/a", End: t0.UnixMilli() + ms, Used: 1000, Quota: 5000, Count: 1}
 	}
-	gone, pod := at(5, 100), at(5, 100)
-	gone.Cgroup, pod.Cgroup = "/gone", "/pod"
-	b.Add([]Period{short(7), pod, short(17), gone})
+	gone := at(5, 100)
+	gone.Cgroup = "/gone"
+	b.Add([]Period{short(7), short(17), gone})
 	b.Know(map[string]Known{"/a": {}}) // its limit has not been read yet
 	b.Add([]Period{short(27)})
 	if early, late := b.Ends(t0.Add(61*time.Second), false), b.Ends(t0.Add(62*time.Second), false); early || !late {
 		t.Errorf("its minute ends after 61 s: %v, after 62 s: %v", early, late)
 	}
-	b.Know(map[string]Known{"/a": {Limit: 5 * time.Millisecond, Period: 10 * time.Millisecond}, "/pod": {Skip: true}})
+	b.Know(map[string]Known{"/a": {Limit: 5 * time.Millisecond, Period: 10 * time.Millisecond}})
 	b.Add([]Period{short(37)})
 	got, _ := b.Close(t0.Add(time.Minute), true)
 	want := []Minute{{Cgroup: "/a", Start: t0.UnixMilli(), First: 7, PeriodUs: 10_000, LimitUs: 5000, Periods: 4,

@@ -24,8 +24,8 @@ type Periods struct {
 	Watch func(all bool) // has the groups watched that nobody else needs
 
 	mu     sync.Mutex
-	groups map[uint64]string // by inode
-	before map[uint64]string // as groups was until the last search: of those that have just gone
+	groups map[uint64]group // by inode
+	before map[uint64]group // as groups was until the last search: of those that have just gone
 	looked time.Time
 	strays []probe.Period // of groups that are not known: they wait for the next search
 	ahead  time.Duration  // from the kernel's clock to ours, in Unix time
@@ -41,6 +41,12 @@ type Periods struct {
 	on      atomic.Bool
 	writing sync.Mutex             // for a moment only: the thread that answers throttles takes it
 	wrote   map[uint64][]time.Time // refills that are in no period yet
+}
+
+// group is a control group of a pod.
+type group struct {
+	path   string
+	around bool // it has no work of its own: the pod's group, or a container's scope
 }
 
 // Discoverer knows the groups of the node.
@@ -68,7 +74,7 @@ const (
 
 // NewPeriods are of a probe; nil where there is none, and why says why.
 func NewPeriods(p Probe, why string, found Discoverer) *Periods {
-	return &Periods{probe: p, found: found, why: why, groups: map[uint64]string{}, wrote: map[uint64][]time.Time{},
+	return &Periods{probe: p, found: found, why: why, groups: map[uint64]group{}, wrote: map[uint64][]time.Time{},
 		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }, Watch: func(bool) {}}
 }
 
@@ -165,11 +171,11 @@ func (p *Periods) drain() error {
 		p.ahead = ahead
 	}
 	for _, one := range p.batch {
-		path, known := p.path(one.Group, now)
+		g, known := p.group(one.Group, now)
 		switch {
 		case known:
 			end := time.Unix(0, int64(one.End+p.ahead))
-			p.pass(path, one, end, p.refills(one.Group, end))
+			p.pass(g, one, end, p.refills(one.Group, end))
 		case p.looked.Equal(now) || len(p.strays) >= mostFlown:
 			p.full += int64(one.Count) // it lived for less than lookAgain
 		default:
@@ -180,11 +186,11 @@ func (p *Periods) drain() error {
 	return nil
 }
 
-// pass gives a period to those who ask.
-func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uint16) {
+// pass gives a period to those who ask. The flight recorder has rows of containers only: theirs say all.
+func (p *Periods) pass(g group, one probe.Period, end time.Time, refills uint16) {
 	if p.page {
-		if list := p.ended[path]; len(list) < mostWaiting {
-			p.ended[path] = append(list, history.Period{End: end.UnixMilli(),
+		if list := p.ended[g.path]; len(list) < mostWaiting {
+			p.ended[g.path] = append(list, history.Period{End: end.UnixMilli(),
 				Used: history.Us(one.Used / time.Duration(one.Count)), Quota: history.Us(one.Quota),
 				Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)),
 				Throttles: uint16(one.Throttles), Refills: refills})
@@ -192,39 +198,42 @@ func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uin
 			p.full++
 		}
 	}
-	if !p.flies {
+	if !p.flies || g.around {
 		return
 	}
 	if len(p.flown) >= mostFlown {
 		p.full += int64(one.Count)
 		return
 	}
-	p.flown = append(p.flown, flight.Period{Cgroup: path, End: end.UnixMilli(), Used: one.Used.Microseconds(),
+	p.flown = append(p.flown, flight.Period{Cgroup: g.path, End: end.UnixMilli(), Used: one.Used.Microseconds(),
 		Quota: one.Quota.Microseconds(), Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles),
 		Refills: int32(refills), Count: int32(one.Count)})
 }
 
-// path is that of a group; false where it is not known.
-func (p *Periods) path(inode uint64, now time.Time) (path string, known bool) {
-	if path, known = p.groups[inode]; known {
-		return path, true
+// group is that of an inode; false where it is not known.
+func (p *Periods) group(inode uint64, now time.Time) (g group, known bool) {
+	if g, known = p.groups[inode]; known {
+		return g, true
 	}
-	if path, known = p.before[inode]; known || now.Sub(p.looked) < lookAgain {
-		return path, known
+	if g, known = p.before[inode]; known || now.Sub(p.looked) < lookAgain {
+		return g, known
 	}
 	p.looked = now
 	pods, err := p.found.Pods()
 	if err != nil {
-		return path, false
+		return g, false
 	}
-	p.before, p.groups = p.groups, map[uint64]string{}
+	p.before, p.groups = p.groups, map[uint64]group{}
 	for i := range pods {
 		for _, id := range pods[i].IDs() {
-			p.groups[id.Inode] = id.Path
+			p.groups[id.Inode] = group{id.Path, true}
+		}
+		for _, c := range pods[i].Containers {
+			p.groups[c.Inode] = group{path: c.Path}
 		}
 	}
-	path, known = p.groups[inode]
-	return path, known
+	g, known = p.groups[inode]
+	return g, known
 }
 
 // refills counts the refills that were written up to the end of a period.

@@ -133,6 +133,25 @@ func TestPeriodsOfNewAndOldGroups(t *testing.T) {
 	}
 }
 
+// TestPodsHaveNoRows: of a pod the flight recorder gets its containers' periods, however short it lives.
+func TestPodsHaveNoRows(t *testing.T) {
+	p := &taped{pods: []workload.Pod{{ID: workload.ID{Path: "/pod", Inode: 5}, Containers: []workload.Container{{
+		ID: workload.ID{Path: "/pod/scope/a", Inode: 7}, Scope: workload.ID{Path: "/pod/scope", Inode: 6}}}}}}
+	source, _ := recordingOf(p)
+	if err := errors.Join(source.Fly(true), source.Record(true)); err != nil {
+		t.Fatal(err)
+	}
+	for group := range uint64(3) {
+		p.next = append(p.next, probe.Period{Group: 5 + group, Count: 1})
+	}
+	if got, _, err := source.Flown(nil); err != nil || len(got) != 1 || got[0].Cgroup != "/pod/scope/a" {
+		t.Errorf("the flight recorder has %+v, %v", got, err)
+	}
+	if got, _, err := source.Take(); err != nil || len(got) != 3 {
+		t.Errorf("the page has periods of %d groups, %v", len(got), err)
+	}
+}
+
 // TestRefillsAreInTheirPeriods: a refill belongs to the period in which it was written,
 // and is kept only while recorded.
 func TestRefillsAreInTheirPeriods(t *testing.T) {

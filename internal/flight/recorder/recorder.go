@@ -190,12 +190,12 @@ func (r *Recorder) Status() *report.Flight {
 	return f
 }
 
-// KnownFrom is what the recorder has to know of groups. The pod around containers has no rows: theirs say all.
+// KnownFrom is what the recorder has to know of groups.
 func KnownFrom(list []report.Container) map[string]flight.Known {
 	out := make(map[string]flight.Known, len(list))
 	for i := range list {
 		c := &list[i]
-		k := flight.Known{Period: c.Period, Skip: c.Level == "pod"}
+		k := flight.Known{Period: c.Period}
 		if c.Limit != cpu.Unlimited {
 			k.Limit = c.Limit
 		}

@@ -181,12 +181,11 @@ func TestRecordOfAnAgentThatEnds(t *testing.T) {
 	}
 }
 
-// TestKnownFrom: pods have no rows, and no limit is 0.
+// TestKnownFrom: no limit is 0.
 func TestKnownFrom(t *testing.T) {
-	got := KnownFrom([]report.Container{{Cgroup: "/p", Name: "a/b", Level: "pod", Limit: time.Second},
-		{Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container", Limit: cpu.Unlimited, Period: time.Millisecond}})
-	want := map[string]flight.Known{"/p": {Namespace: "a", Pod: "b", Skip: true, Limit: time.Second},
-		"/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
+	got := KnownFrom([]report.Container{{Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container",
+		Limit: cpu.Unlimited, Period: time.Millisecond}})
+	want := map[string]flight.Known{"/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
