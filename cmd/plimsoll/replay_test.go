@@ -184,7 +184,7 @@ func TestReplayLooksFurther(t *testing.T) {
 		"name":    func(m *flight.Minute) { m.Container = "httpd" },
 		"period":  func(m *flight.Minute) { m.PeriodUs = 50_000 },
 		"limit":   func(m *flight.Minute) { m.LimitUs = 100_000 },
-		"refills": func(m *flight.Minute) { m.Refills = 7 },
+		"refills": func(m *flight.Minute) { m.Refills, m.RefillAt = 2, []int32{0, 0} },
 	} {
 		dir := t.TempDir()
 		incident(t, dir, at, func(n int, m *flight.Minute) {

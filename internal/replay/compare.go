@@ -180,7 +180,9 @@ func mean(list []sample) time.Duration {
 // model has the model say what was, with the limits as they were and without the agent's help: where that is what was
 // recorded, the difference shows what the model is worth.
 func (r *Result) model(chosen, others []*Series, o Setup, begin time.Time) error {
-	if slices.ContainsFunc(chosen, func(s *Series) bool { return s.Raised || len(s.Refills) > 0 }) {
+	refilled := func(p Place) bool { return p.Refills > 0 }
+	helped := func(s *Series) bool { return s.Raised || slices.ContainsFunc(s.Places, refilled) }
+	if slices.ContainsFunc(chosen, helped) {
 		return nil
 	}
 	o.Limit, o.Strategy.Policy = 0, "none"

@@ -17,7 +17,6 @@ type Series struct {
 	Begin                   time.Time
 	Places                  []Place
 	Limits                  []Limit // in the order of time, at least one; the first is in force from the begin
-	Refills                 []Count // of each minute that has any
 	Raised                  bool    // a quota above the limit was in force
 }
 
@@ -25,19 +24,14 @@ type Series struct {
 type Place struct {
 	Used    time.Duration
 	Lost    time.Duration // wall time throttled
-	Unknown bool          // nothing was recorded
+	Refills int32
+	Unknown bool // nothing was recorded
 }
 
 // Limit is a limit from an instant on. The zero quota is none.
 type Limit struct {
 	From  time.Time
 	Quota time.Duration
-}
-
-// Count is how many there were in a minute.
-type Count struct {
-	From time.Time
-	N    int64
 }
 
 // LimitAt is the limit that was in force until an instant.
@@ -192,8 +186,10 @@ func (s *Series) add(m *flight.Minute) {
 		}
 		p.Unknown = p.Unknown && u == 0
 	}
-	if m.Refills > 0 {
-		s.Refills = append(s.Refills, Count{time.UnixMilli(m.Start), int64(m.Refills)})
+	for _, i := range m.RefillAt {
+		if at := first + int(i); at >= 0 && at < len(s.Places) {
+			s.Places[at].Refills++
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,22 @@ func TestTwoAgentsInAMinute(t *testing.T) {
 	}
 	if used != 199+149 || unknown == 0 {
 		t.Errorf("%d places used CPU time, %d are not known", used, unknown)
+	}
+}
+
+// TestRefillsOfAPartOfAMinute: those of the rest of the minute are not of the time.
+func TestRefillsOfAPartOfAMinute(t *testing.T) {
+	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), First: 30, PeriodUs: 100_000, LimitUs: 50_000,
+		UsedUs: 600_000, Periods: 600, Used: slices.Repeat([]float32{100}, 600), Refills: 3,
+		RefillAt: []int32{0, 299, 599}, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
+	o := minute()
+	o.From = t0().Add(30 * time.Second)
+	list, _, err := FromRecord([]flight.Minute{m}, wholeMinute(m.Start), 4, t0(), t0().Add(2*time.Minute), nil)
+	if err != nil || len(list) != 1 {
+		t.Fatal(err)
+	}
+	if c := compare(t, list[0], o); c.Was.Refills != exactly(1) || c.Model != nil {
+		t.Errorf("%v refills, want that of the last place", c.Was.Refills.Value.Nanoseconds())
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 // was are the figures and curves of the record itself.
 func (c *Container) was(o Setup) {
 	s, f := c.Series, &c.Was
-	var lost, used, above time.Duration
+	var lost, used, above, refills time.Duration
 	for i, p := range s.Places {
 		end := s.Begin.Add(time.Duration(i+1) * s.Period)
 		if end.Before(o.From) || !end.Before(o.To) {
 			continue
 		}
-		lost, used = lost+p.Lost, used+p.Used
+		lost, used, refills = lost+p.Lost, used+p.Used, refills+time.Duration(p.Refills)
 		if quota := s.LimitAt(end); quota > 0 {
 			above += max(0, p.Used-quota)
 		}
@@ -23,12 +23,6 @@ func (c *Container) was(o Setup) {
 	h := s.history(float64(o.CPUs))
 	for _, e := range h.episodes {
 		c.Open = c.Open || e.open && s.Begin.Add(time.Duration(e.first)*s.Period).Before(o.To)
-	}
-	refills := time.Duration(0)
-	for _, m := range s.Refills {
-		if m.From.Add(time.Minute).After(o.From) && m.From.Before(o.To) {
-			refills += time.Duration(m.N)
-		}
 	}
 	f.Lost, f.Used, f.Above, f.Refills = exactly(lost), exactly(used), exactly(above), exactly(refills)
 	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }),
