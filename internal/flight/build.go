@@ -204,7 +204,8 @@ func (m *Minute) add(p *Period) {
 // maxRefills bounds the places of one period: there are more only where something is wrong.
 const maxRefills = 64
 
-// Close returns the minutes that are over, false where none is. all: also those that are not.
+// Close returns the minutes that are over, false where none is. all: also those that are not, and the time in which all
+// groups slept, of which there may be no row.
 func (b *Builder) Close(now time.Time, all bool) (Batch, bool) {
 	ms := now.UnixMilli()
 	b.release(func(p *Period) bool { return all || over(minuteOf(p.End), ms) }) // Know has not named it: it is gone
@@ -229,7 +230,7 @@ func (b *Builder) Close(now time.Time, all bool) (Batch, bool) {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), strings.Compare(x.Cgroup, y.Cgroup))
 	})
 	b.cover(ms, all)
-	if len(batch.Rows) == 0 {
+	if len(batch.Rows) == 0 && !(all && len(b.over) > 0) {
 		return batch, false
 	}
 	batch.Covered, b.over = b.over, nil

@@ -113,6 +113,16 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestQuietEnd: time in which all slept is given as the agent ends, though no row is.
+func TestQuietEnd(t *testing.T) {
+	b := NewBuilder(t0)
+	told(t, b, t0, t0.Add(20*time.Minute))
+	got, ok := b.Close(t0.Add(20*time.Minute), true)
+	if diff := cmp.Diff(Batch{Covered: covered(0, 20*time.Minute)}, got); !ok || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", ok, diff)
+	}
+}
+
 // TestSilence: time in which nobody told the time was not recorded.
 func TestSilence(t *testing.T) {
 	b := NewBuilder(t0)

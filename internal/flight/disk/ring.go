@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,8 +141,8 @@ func memory(b flight.Batch) (n int) {
 
 // put writes a file.
 func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
-	if len(b.Rows) == 0 {
-		return errors.New("write the record: no rows")
+	if len(b.Rows) == 0 && len(b.Covered) == 0 {
+		return errors.New("write the record: nothing was recorded")
 	}
 	f.From, f.To = span(b)
 	r.buffer.Reset()
@@ -170,7 +171,7 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 // span is the time of a batch, in whole minutes: that of its rows, and that in which all groups slept.
 func span(b flight.Batch) (from, to time.Time) {
 	const minute = int64(time.Minute / time.Millisecond)
-	first, last := b.Rows[0].Start, b.Rows[0].Start+minute
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range b.Rows {
 		first, last = min(first, b.Rows[i].Start), max(last, b.Rows[i].Start+minute)
 	}

@@ -358,32 +358,3 @@ func TestWriterEnds(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
-
-func TestNames(t *testing.T) {
-	f := File{First: 41, Last: 50, From: t0, To: t0.Add(10 * time.Minute), Sum: 0xabc}
-	if got, ok := parse(f.name()); !ok || got != f {
-		t.Errorf("%s: %+v", f.name(), got)
-	}
-	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z-0.parquet",
-		"1-2-20261125T0320Z-20261125T0320Z-0.parquet", "1-2-20261125T0310Z-20261125T0320Z.parquet",
-		"1-2-20261125T0310Z-20261125T0320Z-x.parquet",
-		"1-2-20261125T0310Z-20261125T0320Z-0.parquet.new", "-1-2-20261125T0310Z-20261125T0320Z-0.parquet"} {
-		if f, ok := parse(name); ok {
-			t.Errorf("%q is taken for %+v", name, f)
-		}
-	}
-}
-
-// FuzzNames: a name that is taken is that of the file that it is taken for.
-func FuzzNames(f *testing.F) {
-	f.Add("0000000041-0000000050-20261125T0310Z-20261125T0320Z-1a2b3c4d.parquet")
-	f.Fuzz(func(t *testing.T, name string) {
-		file, ok := parse(name)
-		if !ok {
-			return
-		}
-		if again, ok := parse(file.name()); !ok || again != file {
-			t.Errorf("%q: %+v, then %+v", name, file, again)
-		}
-	})
-}

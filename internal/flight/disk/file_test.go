@@ -1,0 +1,63 @@
+package disk
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/flight"
+)
+
+// TestQuietNight: what agents write of times without a row is read, also once it is merged.
+func TestQuietNight(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	for n := range int64(mergeAt + 1) {
+		start := t0.UnixMilli() + n*60_000 + 1
+		quiet := flight.Batch{Covered: flight.Spans{{From: start, To: start + 59_998}}}
+		if err := r.Write(quiet, t0.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		got := selected(t, dir, int(n), int(n+1))
+		if diff := cmp.Diff(quiet.Covered, got.Covered); diff != "" || len(got.Rows)+len(got.Skipped) > 0 {
+			t.Errorf("minute %d: %d rows, %v (-want +got):\n%s", n, len(got.Rows), got.Skipped, diff)
+		}
+	}
+	const all = (mergeAt + 1) * 59_998 * time.Millisecond
+	if got := selected(t, dir, 0, mergeAt+1); got.Files != 2 || got.Covered.Length() != all {
+		t.Errorf("%d files of %v", got.Files, got.Covered)
+	}
+	if err := r.Write(flight.Batch{}, t0.Add(time.Hour)); err == nil {
+		t.Error("a file of nothing is written")
+	}
+}
+
+func TestNames(t *testing.T) {
+	f := File{First: 41, Last: 50, From: t0, To: t0.Add(10 * time.Minute), Sum: 0xabc}
+	if got, ok := parse(f.name()); !ok || got != f {
+		t.Errorf("%s: %+v", f.name(), got)
+	}
+	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z-0.parquet",
+		"1-2-20261125T0320Z-20261125T0320Z-0.parquet", "1-2-20261125T0310Z-20261125T0320Z.parquet",
+		"1-2-20261125T0310Z-20261125T0320Z-x.parquet",
+		"1-2-20261125T0310Z-20261125T0320Z-0.parquet.new", "-1-2-20261125T0310Z-20261125T0320Z-0.parquet"} {
+		if f, ok := parse(name); ok {
+			t.Errorf("%q is taken for %+v", name, f)
+		}
+	}
+}
+
+// FuzzNames: a name that is taken is that of the file that it is taken for.
+func FuzzNames(f *testing.F) {
+	f.Add("0000000041-0000000050-20261125T0310Z-20261125T0320Z-1a2b3c4d.parquet")
+	f.Fuzz(func(t *testing.T, name string) {
+		file, ok := parse(name)
+		if !ok {
+			return
+		}
+		if again, ok := parse(file.name()); !ok || again != file {
+			t.Errorf("%q: %+v, then %+v", name, file, again)
+		}
+	})
+}
