@@ -203,10 +203,14 @@ func noRecord(err error) error {
 func historyOf(r disk.Range, from, to, now time.Time, who string) report.History {
 	h := report.History{Schema: report.HistorySchema, From: from, To: to, Files: r.Files, Lost: r.Lost,
 		Containers: []report.HistoryContainer{},
-		Gaps:       gaps(r.Covered, from, to, now), Warnings: []string{}, Minutely: who != "", Until: from}
+		Warnings:   []string{}, Minutely: who != "", Until: from}
 	if n := len(r.Covered); n > 0 {
 		h.Until = time.UnixMilli(r.Covered[n-1].To)
 	}
+	if now.Sub(h.Until) <= onDisk {
+		to = h.Until
+	}
+	h.Gaps = gaps(r.Covered, from, to)
 	for _, err := range r.Skipped {
 		h.Warnings = append(h.Warnings, "a file is left out: "+err.Error())
 	}
@@ -342,9 +346,11 @@ func sum(list []report.HistoryMinute, recorded time.Duration) (all report.Histor
 	return all
 }
 
-// gaps are what of a time is not covered, from the begin of its first minute on. What the agent does now is on disk in
-// two minutes: until then it is not missing.
-func gaps(covered flight.Spans, from, to, now time.Time) []report.Gap {
+// onDisk is how long it takes until what the agent does now is on disk: until then a history does not miss it.
+const onDisk = 2 * time.Minute
+
+// gaps are what of a time is not covered, from the begin of its first minute on.
+func gaps(covered flight.Spans, from, to time.Time) []report.Gap {
 	list := []report.Gap{}
 	at := from.Truncate(time.Minute)
 	gap := func(end time.Time) {
@@ -356,8 +362,6 @@ func gaps(covered flight.Spans, from, to, now time.Time) []report.Gap {
 		gap(time.UnixMilli(s.From))
 		at = time.UnixMilli(s.To).In(from.Location())
 	}
-	if now.Sub(at) > 2*time.Minute {
-		gap(to)
-	}
+	gap(to)
 	return list
 }

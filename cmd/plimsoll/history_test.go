@@ -239,7 +239,8 @@ func TestGapAtTheEnd(t *testing.T) {
 		if c.gap {
 			want = append(want, report.Gap{From: end, To: end.Add(c.to)})
 		}
-		if diff := cmp.Diff(want, gaps(covered, t0, end.Add(c.to), end.Add(c.now))); diff != "" {
+		if diff := cmp.Diff(want, historyOf(disk.Range{Covered: covered}, t0, end.Add(c.to), end.Add(c.now),
+			"").Gaps); diff != "" {
 			t.Errorf("%v after the end, now %v (-want +got):\n%s", c.to, c.now, diff)
 		}
 	}

@@ -63,13 +63,12 @@ CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containe
   plimsoll replay --at 03:12 --for 10m --policy auto --burst 200% --threshold 60 --figure incident.svg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			now := time.Now()
-			o, err := f.setup(cmd, now)
+			o, err := f.setup(cmd, time.Now())
 			if err != nil {
 				return err
 			}
 			who := strings.Join(args, "")
-			r, result, err := f.replay(cmd, g.recordDir(cmd.Flags(), f.dir), who, o, now)
+			r, result, err := f.replay(cmd, g.recordDir(cmd.Flags(), f.dir), who, o)
 			if err != nil {
 				return err
 			}
@@ -163,8 +162,8 @@ func (f *replayFlags) strategy() (strategy.Strategy, error) {
 }
 
 // replay reads the record and runs it.
-func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup,
-	now time.Time) (report.Replay, replay.Result, error) {
+func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup) (report.Replay, replay.Result,
+	error) {
 	fail := func(err error) (report.Replay, replay.Result, error) { return report.Replay{}, replay.Result{}, err }
 	if o.Limit > 0 && who == "" {
 		return fail(withHint(misusef("--limit needs a CONTAINER"), "one limit for all containers is hardly meant"))
@@ -196,7 +195,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup
 		warnings = append(warnings, "a file is left out: "+skipped.Error())
 	}
 	rep := replayReport(result, r, o, dir, warnings)
-	rep.Gaps = gaps(r.Covered, o.From, o.To, now)
+	rep.Gaps = gaps(r.Covered, o.From, o.To)
 	return rep, result, nil
 }
 

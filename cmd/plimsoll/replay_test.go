@@ -210,7 +210,8 @@ func TestReplayLooksFurther(t *testing.T) {
 	}
 }
 
-// TestReplayTellsOfAGapAtTheEnd: the record after the time shows that it is one.
+// TestReplayTellsOfAGapAtTheEnd: the record after the time shows that it is one. What is not on disk yet is one too: a
+// replay has none of it.
 func TestReplayTellsOfAGapAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	incident(t, dir, time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC), nil)
@@ -219,6 +220,13 @@ func TestReplayTellsOfAGapAtTheEnd(t *testing.T) {
 		if err != nil || !strings.Contains(text, "gap: nothing was recorded from 2026-11-25 "+gap+" UTC") {
 			t.Errorf("%v\n%s", err, text)
 		}
+	}
+	dir, end := t.TempDir(), time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
+	incident(t, dir, end.Add(-10*time.Minute), nil)
+	text, err := replayed(t, dir, "nginx", "--at", "2m30s", "--for", "10m", "--json")
+	var r report.Replay
+	if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Gaps) != 1 || !r.Gaps[0].From.Equal(end) {
+		t.Errorf("%v: %v\n%s", r.Gaps, err, text)
 	}
 }
 
