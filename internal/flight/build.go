@@ -34,7 +34,7 @@ func (k Known) named() bool { return k.Period >= time.Millisecond }
 type Builder struct {
 	known   map[string]Known
 	open    map[int64]map[string]*Minute // by minute and group
-	ended   []Minute                     // rows of open minutes after which the clock was set back
+	ended   []Minute                     // rows that ended within their minute
 	held    []Period                     // of groups that Know has not named: how long they are is not known
 	dropped int64                        // periods that found no room since Add last said how many
 	begun   int64                        // of the time that is recorded, and neither over nor in a batch
@@ -68,9 +68,17 @@ func over(start, now int64) bool {
 	return start+minuteMs+grace.Milliseconds() <= now || start > now+minuteMs
 }
 
-// Know takes what is known of groups, for the rows that are closed from now on.
+// Know takes what is known of groups, for the rows that are closed from now on. Rows of another period end: what comes
+// does not fit into their places.
 func (b *Builder) Know(groups map[string]Known) {
 	b.known = groups
+	for start, minute := range b.open {
+		for path, m := range minute {
+			if k := groups[path]; k.named() && k.Period.Microseconds() != int64(m.PeriodUs) {
+				b.end(start, path)
+			}
+		}
+	}
 	b.release(func(p *Period) bool { return groups[p.Cgroup].named() })
 }
 
@@ -138,9 +146,8 @@ func (b *Builder) row(p *Period, known Known) *Minute {
 		b.open[start] = groups
 	}
 	m := groups[p.Cgroup]
-	if m != nil && p.End < m.end()-maxBack.Milliseconds() { // the clock was set back
-		b.ended = append(b.ended, *m)
-		delete(groups, p.Cgroup)
+	if m != nil && p.End < m.end()-maxBack.Milliseconds() {
+		b.end(start, p.Cgroup)
 		m = nil
 	}
 	if m == nil && len(groups) < maxGroups {
@@ -156,6 +163,12 @@ func (b *Builder) row(p *Period, known Known) *Minute {
 		groups[p.Cgroup] = m
 	}
 	return m
+}
+
+// end ends a row within its minute: the clock was set back, or the period has changed.
+func (b *Builder) end(start int64, path string) {
+	b.ended = append(b.ended, *b.open[start][path])
+	delete(b.open[start], path)
 }
 
 // end is that of the last place.

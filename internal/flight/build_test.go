@@ -244,14 +244,25 @@ func TestPeriodOfPartsOfAMillisecond(t *testing.T) {
 	}
 }
 
-// TestPeriodThatChanges: a row whose places are of the old period keeps the limit of that period.
+// TestPeriodThatChanges: a row whose places are of the old period keeps the limit of that period, and ends as the new
+// one is known.
 func TestPeriodThatChanges(t *testing.T) {
 	b := NewBuilder(t0)
 	b.Know(map[string]Known{"/a": {Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}})
-	b.Add([]Period{at(37, 100)})
+	b.Add([]Period{at(37, 100), at(60_037, 100)})
 	b.Know(map[string]Known{"/a": {Limit: 5 * time.Millisecond, Period: 10 * time.Millisecond}})
-	if got, _ := b.Close(t0.Add(time.Minute), true); got.Rows[0].PeriodUs != 100_000 || got.Rows[0].LimitUs != half {
-		t.Errorf("%+v", got.Rows)
+	b.Add([]Period{at(62_003, 100), at(62_013, 200)})
+	b.Know(map[string]Known{"/a": {}}) // its limit cannot be read for a moment
+	b.Know(map[string]Known{"/a": {Limit: 6 * time.Millisecond, Period: 10 * time.Millisecond}})
+	b.Add([]Period{at(62_023, 300)})
+	var got [][4]int64
+	batch, _ := b.Close(t0.Add(2*time.Minute), true)
+	for _, m := range batch.Rows {
+		got = append(got, [4]int64{m.Start - t0.UnixMilli(), int64(m.PeriodUs), m.LimitUs, m.UsedUs})
+	}
+	want := [][4]int64{{0, 100_000, half, 100}, {60_000, 100_000, half, 100}, {60_000, 10_000, 6000, 600}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("begin, period, limit and use of each row (-want +got):\n%s", diff)
 	}
 }
 
