@@ -94,7 +94,7 @@ func Write(w io.Writer, t Trace) error {
 	return nil
 }
 
-// Save writes a recording in one piece: a reader finds the file as it was before, or whole.
+// Save writes a recording in one piece: a reader finds the files as they were before, or whole.
 func Save(name string, t Trace) error {
 	kind, err := kindOf(name)
 	if err == nil && t.Len() == 0 {
@@ -104,7 +104,7 @@ func Save(name string, t Trace) error {
 		return fmt.Errorf("save %s: %w", name, err)
 	}
 	if kind == ".csv" {
-		return replace(name, func(w io.Writer) error { return writeCSV(w, t) })
+		return replace(file{name, func(w io.Writer) error { return writeCSV(w, t) }})
 	}
 	m, err := json.Marshal(describe(t, true))
 	if err != nil {
@@ -114,31 +114,47 @@ func Save(name string, t Trace) error {
 	for _, s := range t.Series {
 		columns = append(columns, s.Used)
 	}
-	err = replace(name+metaSuffix, func(w io.Writer) error { _, err := w.Write(append(m, '\n')); return err })
-	if err != nil {
-		return err
-	}
-	return replace(name, func(w io.Writer) error { return writeNPY(w, columns) })
+	return replace(file{name + metaSuffix, func(w io.Writer) error { _, err := w.Write(append(m, '\n')); return err }},
+		file{name, func(w io.Writer) error { return writeNPY(w, columns) }})
 }
 
-// replace writes a file beside the old one and puts it in its place when it is on disk.
-func replace(name string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return fmt.Errorf("save %s: %w", name, err)
-	}
+// file is one to be written.
+type file struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// replace writes files beside the old ones, and puts them in their places when all are on disk: the metadata of one
+// recording must not describe the array of another.
+func replace(files ...file) error {
+	var beside []string
 	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-			err = fmt.Errorf("save %s: %w", name, err)
+		for _, name := range beside {
+			os.Remove(name) // it is gone where all went well
 		}
 	}()
-	err = write(f)
-	if err == nil {
-		err = errors.Join(f.Chmod(0o644), f.Sync())
+	for _, f := range files {
+		name, err := f.beside()
+		if beside = append(beside, name); err != nil {
+			return fmt.Errorf("save %s: %w", f.name, err)
+		}
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	for i, f := range files {
+		if err := os.Rename(beside[i], f.name); err != nil {
+			return fmt.Errorf("save %s: %w", f.name, err)
+		}
 	}
-	return os.Rename(f.Name(), name)
+	return nil
+}
+
+// beside writes the file to disk under a name of its own, which it returns.
+func (f file) beside() (string, error) {
+	out, err := os.CreateTemp(filepath.Dir(f.name), "."+filepath.Base(f.name)+"-*")
+	if err != nil {
+		return "", err
+	}
+	if err = f.write(out); err == nil {
+		err = errors.Join(out.Chmod(0o644), out.Sync())
+	}
+	return out.Name(), errors.Join(err, out.Close())
 }

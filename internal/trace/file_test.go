@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/fulldisk"
 )
 
 func counts(n int) []float64 {
@@ -225,7 +227,7 @@ func TestSaveLeavesNothingBehind(t *testing.T) {
 	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := replace(name, func(io.Writer) error { return errors.New("disk full") })
+	err := replace(file{name, func(io.Writer) error { return errors.New("disk full") }})
 	old, _ := os.ReadFile(name)
 	files, _ := os.ReadDir(dir)
 	if err == nil || !strings.Contains(err.Error(), "disk full") || string(old) != "old" || len(files) != 1 {
@@ -239,6 +241,31 @@ func TestSaveLeavesNothingBehind(t *testing.T) {
 		if err := Save(filepath.Join(dir, bad), empty); err == nil {
 			t.Errorf("%s: saved", bad)
 		}
+	}
+}
+
+// TestSaveOnAFullDisk: where the array does not fit, the recording that was there is whole, with its own metadata.
+func TestSaveOnAFullDisk(t *testing.T) {
+	if fulldisk.Elsewhere(t) {
+		return
+	}
+	dir := t.TempDir()
+	name := filepath.Join(dir, "x.npy")
+	of := func(container string) Trace {
+		return Trace{Period: 100 * time.Millisecond, Series: []Series{{Name: container, Limit: 1, Used: counts(1000)}}}
+	}
+	if err := Save(name, of("old")); err != nil {
+		t.Fatal(err)
+	}
+	free := fulldisk.Fill(t, 4096)
+	err := Save(name, of("new"))
+	free()
+	got, loading := Load(name)
+	if diff := cmp.Diff(of("old"), got); err == nil || loading != nil || diff != "" {
+		t.Errorf("%v, %v (-want +got):\n%s", err, loading, diff)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 {
+		t.Errorf("%d files, want the two of before", len(files))
 	}
 }
 
