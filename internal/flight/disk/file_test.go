@@ -1,6 +1,10 @@
 package disk
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +34,24 @@ func TestQuietNight(t *testing.T) {
 	}
 	if err := r.Write(flight.Batch{}, t0.Add(time.Hour)); err == nil {
 		t.Error("a file of nothing is written")
+	}
+}
+
+// TestFilesOfOthers: of a folder that has more than the ring, what a crash has left of the ring goes, and nothing else.
+// Its name may have any letters.
+func TestFilesOfOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b")
+	ours := File{First: 1, Last: 1, From: t0, To: t0.Add(time.Minute)}.name() + temporary
+	for _, name := range []string{"site.new", "x.new/y", "a.parquet.new", ours} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, open(t, Options{Dir: dir}), 0, 1, 1)
+	names, _ := onDisk(t, dir)
+	if want := []string{"a.parquet.new", "site.new", "x.new"}; len(names) != 4 || !slices.Equal(names[1:], want) {
+		t.Errorf("%q, want one file of the ring and %q", names, want)
 	}
 }
 

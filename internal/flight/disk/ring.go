@@ -39,6 +39,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"plimsoll/internal/atomicfile"
@@ -78,18 +79,22 @@ const (
 	temporary = atomicfile.Suffix
 )
 
-// OpenRing makes the folder where there is none, and removes what a crash has left: temporary files, and those that are
-// in a longer one.
+// OpenRing makes the folder where there is none, and removes what a crash has left: the ring's temporary files, and its
+// files that are in a longer one. The folder may have files of others.
 func OpenRing(o Options) (*Ring, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the record's folder: %w", err)
 	}
-	left, err := filepath.Glob(filepath.Join(o.Dir, "*"+temporary))
+	entries, err := os.ReadDir(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("the record's folder: %w", err)
 	}
-	for _, name := range left {
-		if err := os.Remove(name); err != nil {
+	for _, e := range entries {
+		name, left := strings.CutSuffix(e.Name(), temporary)
+		if _, ours := parse(name); !left || !ours || !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(o.Dir, e.Name())); err != nil {
 			return nil, fmt.Errorf("the record's folder: %w", err)
 		}
 	}
