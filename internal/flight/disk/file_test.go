@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,37 @@ func TestFilesOfOthers(t *testing.T) {
 	names, _ := onDisk(t, dir)
 	if want := []string{"a.parquet.new", "site.new", "x.new"}; len(names) != 4 || !slices.Equal(names[1:], want) {
 		t.Errorf("%q, want one file of the ring and %q", names, want)
+	}
+}
+
+// TestListWhileFilesGo: a file that is gone when its size is read is in the list, and no error.
+func TestListWhileFilesGo(t *testing.T) {
+	dir := t.TempDir()
+	whole := filepath.Join(t.TempDir(), "whole")
+	path := filepath.Join(dir, File{First: 1, Last: 1, From: t0, To: t0.Add(time.Minute)}.name())
+	if err := os.WriteFile(whole, []byte("1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var ended atomic.Bool
+	done := make(chan error)
+	go func() {
+		var err error
+		for err == nil && !ended.Load() {
+			err = errors.Join(os.Link(whole, path), os.Remove(path)) // it is never empty
+		}
+		done <- err
+	}()
+	begun := time.Now()
+	for gone := false; !gone && !t.Failed(); {
+		list, _, err := List(dir)
+		gone = len(list) == 1 && list[0].Bytes == 0
+		if err != nil || time.Since(begun) > time.Minute {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	}
+	ended.Store(true)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
