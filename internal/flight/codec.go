@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -42,14 +44,22 @@ func NewEncoder(e Effort) *Encoder {
 }
 
 // Encode writes a batch as one file.
-func (e *Encoder) Encode(to io.Writer, b Batch) error {
+func (e *Encoder) Encode(to io.Writer, b Batch) error { return e.Merge(to, slices.Values([]Batch{b})) }
+
+// Merge writes batches as one file. It holds one of them at a time.
+func (e *Encoder) Merge(to io.Writer, parts iter.Seq[Batch]) error {
 	e.w.Reset(to)
-	e.w.SetKeyValueMetadata(minutesKey, b.Covered.minutes().spell(minuteMs))
-	e.w.SetKeyValueMetadata(coveredKey, b.Covered.spell(1))
-	e.w.SetKeyValueMetadata(lostKey, strconv.FormatInt(b.Lost, 10))
-	if _, err := e.w.Write(b.Rows); err != nil {
-		return fmt.Errorf("encode the record: %w", err)
+	var covered Spans
+	var lost int64
+	for b := range parts {
+		if _, err := e.w.Write(b.Rows); err != nil {
+			return fmt.Errorf("encode the record: %w", err)
+		}
+		covered, lost = Union(covered, b.Covered), lost+b.Lost
 	}
+	e.w.SetKeyValueMetadata(minutesKey, covered.minutes().spell(minuteMs))
+	e.w.SetKeyValueMetadata(coveredKey, covered.spell(1))
+	e.w.SetKeyValueMetadata(lostKey, strconv.FormatInt(lost, 10))
 	if err := e.w.Close(); err != nil {
 		return fmt.Errorf("encode the record: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -42,6 +43,40 @@ func TestDecodeIsReverse(t *testing.T) {
 	got, err := decode(encoded(t, want))
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestMerge: batches make one file, and none is held in memory once it is written.
+func TestMerge(t *testing.T) {
+	const parts, rows, places = 8, 300, 6000 // of periods of 10 ms
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var out bytes.Buffer
+	before, most := heap(), int64(0)
+	err := NewEncoder(Quick).Merge(&out, func(yield func(Batch) bool) {
+		for n := range int64(parts) {
+			start := t0.UnixMilli() + n*minuteMs
+			b := Batch{Covered: Spans{{start, start + minuteMs}}, Lost: 1}
+			for range rows {
+				b.Rows = append(b.Rows, Minute{Cgroup: "/a", Start: start, PeriodUs: 10_000,
+					Used: make([]float32, places)})
+			}
+			if !yield(b) {
+				return
+			}
+			most = max(most, heap()-before)
+		}
+	})
+	if bound := int64(parts / 2 * rows * places * 4); err != nil || most > bound {
+		t.Errorf("%v; %d bytes are held, want %d at most", err, most, bound)
+	}
+	got, err := decode(out.Bytes())
+	if err != nil || len(got.Rows) != parts*rows || got.Lost != parts || got.Covered.Length() != parts*time.Minute {
+		t.Errorf("%d rows, %v, %d lost, %v", len(got.Rows), got.Covered, got.Lost, err)
 	}
 }
 

@@ -15,7 +15,7 @@
 // which a reader compares first.
 //
 // Reading a minute again costs as much as writing it twice: the last ten are kept in memory, up to 10 MiB, which is
-// some 2,500 rows of periods of 100 ms. They are read only where there is more, or after a restart.
+// some 2,500 rows of periods of 100 ms. They are read only where there is more, or after a restart, one at a time.
 //
 // Before a file is written the oldest go, until it fits. A file that cannot be written is dropped and counted; the next
 // minute tries again. Whoever has minutes to write gives them to a queue (Writer) and never waits.
@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -124,7 +125,7 @@ func (r *Ring) Damaged() int64 { return r.damaged }
 // Write writes a batch as the newest file, for which the oldest make room.
 func (r *Ring) Write(b flight.Batch, now time.Time) error {
 	f := File{First: r.next, Last: r.next}
-	if err := r.put(&f, b, now); err != nil {
+	if err := r.put(&f, slices.Values([]flight.Batch{b}), now); err != nil {
 		return err
 	}
 	r.next++
@@ -144,15 +145,21 @@ func memory(b flight.Batch) (n int) {
 	return n
 }
 
-// put writes a file.
-func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
-	if len(b.Rows) == 0 && len(b.Covered) == 0 {
-		return errors.New("write the record: nothing was recorded")
-	}
-	f.From, f.To = span(b)
+// put writes a file of batches.
+func (r *Ring) put(f *File, parts iter.Seq[flight.Batch], now time.Time) error {
 	r.buffer.Reset()
-	if err := r.encoder.Encode(&r.buffer, b); err != nil {
+	err := r.encoder.Merge(&r.buffer, func(yield func(flight.Batch) bool) {
+		for b := range parts {
+			if f.hold(b); !yield(b) {
+				return
+			}
+		}
+	})
+	if err != nil {
 		return err
+	}
+	if f.From.IsZero() {
+		return errors.New("write the record: nothing was recorded")
 	}
 	f.Bytes = int64(r.buffer.Len())
 	if f.Bytes > r.o.MaxBytes {
@@ -173,8 +180,11 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 	return nil
 }
 
-// span is the time of a batch, in whole minutes: that of its rows, and that in which all groups slept.
-func span(b flight.Batch) (from, to time.Time) {
+// hold extends a file's time to that of a batch, in whole minutes: of its rows, and of the time in which all slept.
+func (f *File) hold(b flight.Batch) {
+	if len(b.Rows)+len(b.Covered) == 0 {
+		return
+	}
 	const minute = int64(time.Minute / time.Millisecond)
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range b.Rows {
@@ -183,7 +193,13 @@ func span(b flight.Batch) (from, to time.Time) {
 	if n := len(b.Covered); n > 0 {
 		first, last = min(first, b.Covered[0].From), max(last, b.Covered[n-1].To+minute-1)
 	}
-	return time.UnixMilli(first - first%minute).UTC(), time.UnixMilli(last - last%minute).UTC()
+	from, to := time.UnixMilli(first-first%minute).UTC(), time.UnixMilli(last-last%minute).UTC()
+	if f.From.IsZero() || from.Before(f.From) {
+		f.From = from
+	}
+	if to.After(f.To) {
+		f.To = to
+	}
 }
 
 // evict removes the oldest files: those that are too old, and as many as make room for so many bytes.
@@ -253,19 +269,21 @@ func (r *Ring) unmerged() (at int, size int64) {
 	return at, size
 }
 
-// read returns the minutes of files as one batch.
-func (r *Ring) read(parts []File) (all flight.Batch) {
-	for _, f := range parts {
-		b, kept := r.kept[f.First]
-		if !kept {
-			var err error
-			if b, err = Read(f); err != nil {
-				r.damaged++
-				continue
+// read returns the minutes of files, each of which is read as its turn comes.
+func (r *Ring) read(parts []File) iter.Seq[flight.Batch] {
+	return func(yield func(flight.Batch) bool) {
+		for _, f := range parts {
+			b, kept := r.kept[f.First]
+			if !kept {
+				var err error
+				if b, err = Read(f); err != nil {
+					r.damaged++
+					continue
+				}
+			}
+			if !yield(b) {
+				return
 			}
 		}
-		all.Rows, all.Covered = append(all.Rows, b.Rows...), flight.Union(all.Covered, b.Covered)
-		all.Lost += b.Lost
 	}
-	return all
 }
