@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
@@ -182,6 +183,40 @@ func TestUnreadableGroup(t *testing.T) {
 		w.wantRaised("/lab/a", 50*ms)
 		if limit := w.status("/lab/a").Limit; limit != 50*ms {
 			t.Errorf("the limit is %v, want 50ms", limit)
+		}
+	}
+}
+
+// TestRaiseThatIsNotReadBack: a value of ours that cannot be read after its write is not taken for the owner's limit.
+func TestRaiseThatIsNotReadBack(t *testing.T) {
+	for _, declared := range []*workload.Declared{nil,
+		{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}} {
+		for _, reads := range []int{1, 3} { // that fail: the read-back, and those of the next turns
+			w := newWorld(t)
+			w.hog("/hog")
+			w.place.pods[0].Containers[0].Declared = declared
+			left := map[string]int{} // reads that are to fail, of the files that were written
+			w.kernel.Fault = func(op, name string, _ []byte) error {
+				n, written := left[name]
+				switch {
+				case op == "write" && !written:
+					left[name] = reads
+				case op == "read" && n > 0:
+					left[name]--
+					return syscall.ENFILE
+				}
+				return nil
+			}
+			w.run(5 * time.Second)
+			w.wantRaised("/hog", 50*ms)
+			if limit := w.status("/hog").Limit; limit != 50*ms {
+				t.Errorf("%d reads fail, declared %v: the limit is %v", reads, declared != nil, limit)
+			}
+			w.wantProblem("")
+			if err := w.agent.stop(); err != nil {
+				t.Fatal(err)
+			}
+			w.want("/hog", 50*ms, 0)
 		}
 	}
 }

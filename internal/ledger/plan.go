@@ -177,25 +177,25 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 			quota.refilled = begun
 		}
 	}
-	unread := r.InForce == "" && r.Change.To != ""
-	if unread || r.Change.Repair { // a repaired value is the owner's; See finds it in the file
+	if r.Change.Repair { // a repaired value is the owner's; See finds it in the file
 		return
 	}
-	if e.InFile != r.InForce {
+	wrote := cmp.Or(r.InForce, r.Change.To) // a value that could not be read back is in the file all the same
+	if e.InFile != wrote {
 		e.Since = begun
 	}
-	if e.knob == plan.Burst && e.Ours() && r.InForce != e.Wrote {
+	if e.knob == plan.Burst && e.Ours() && wrote != e.Wrote {
 		e.replaced, e.wroteAt = e.Wrote, begun
 	}
-	e.Wrote, e.InFile = r.InForce, r.InForce
+	e.Wrote, e.InFile = wrote, wrote
 	e.State = Ours
 	if r.Change.Knob.OfTasks() {
-		e.tasks = map[plan.Value]int{r.InForce: 1}
+		e.tasks = map[plan.Value]int{wrote: 1}
 	}
 	if r.Outcome == plan.Clamped && !r.Change.Restore { // the intended value is retried with back-off
 		e.delay(&e.Retry, begun)
 	}
-	if r.InForce == e.Baseline || r.Change.Restore {
+	if wrote == e.Baseline || r.Change.Restore {
 		e.State, e.Leaving = Untouched, false
 	}
 }

@@ -91,3 +91,13 @@ func (r *Reader) starting(now time.Time, g *Group, pod string) bool {
 	}
 	return r.starts.spend(pod, g.born, now) < most
 }
+
+// readies tells a group around the container that it has processes: its own files may be read a minute later.
+func (g *Group) readies(now time.Time, around *Group) {
+	if around == nil || around.Ready || !g.Ready {
+		return
+	}
+	if around.Ready = true; around.born.IsZero() {
+		around.born = now
+	}
+}

@@ -17,6 +17,7 @@
 package observe
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"math"
@@ -278,16 +279,6 @@ func (r *Reader) read(now time.Time, g *Group, pod *workload.Pod) error {
 	return nil
 }
 
-// readies tells a group around the container that it has processes: its own files may be read a minute later.
-func (g *Group) readies(now time.Time, around *Group) {
-	if around == nil || around.Ready || !g.Ready {
-		return
-	}
-	if around.Ready = true; around.born.IsZero() {
-		around.born = now
-	}
-}
-
 // ready says whether a container had processes when its files were last read.
 func (r *Reader) ready(c workload.Container) bool {
 	g := r.groups[c.ID]
@@ -334,8 +325,8 @@ func (r *Reader) Counters(g *Group, hadUsage bool) (cpu.Counters, error) {
 	return c, err
 }
 
-// Learn takes over the values read back after writes of quotas and bursts, and makes the next turn read the files
-// again.
+// Learn takes over the values of quotas and bursts that were written, and makes the next turn read the files again. A
+// value that could not be read back counts too: the next reading may fail as well, and the old value is not the file's.
 func (r *Reader) Learn(results []plan.Result) {
 	for _, x := range results {
 		g := r.groups[x.Change.Cgroup]
@@ -344,6 +335,9 @@ func (r *Reader) Learn(results []plan.Result) {
 		}
 		g.DiskAt = time.Time{}
 		g.MarkDue()
+		if x.Outcome == plan.Applied {
+			x.InForce = cmp.Or(x.InForce, x.Change.To)
+		}
 		g.Disk, _ = x.Bandwidth(g.Disk)
 	}
 }

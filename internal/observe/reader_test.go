@@ -150,8 +150,8 @@ func TestEmptyGroupIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestLearn: what was read back after a write is what the file holds until the next turn, which reads the file again. A
-// refill changes nothing.
+// TestLearn: what was written is what the file holds until the next turn, which reads the file again. A refill changes
+// nothing.
 func TestLearn(t *testing.T) {
 	id := workload.ID{Path: "/a", Inode: 1}
 	for name, c := range map[string]struct {
@@ -160,9 +160,10 @@ func TestLearn(t *testing.T) {
 		want   cpu.Bandwidth
 		again  bool
 	}{
-		"a quota":       {plan.Change{Knob: plan.Quota}, "80ms", cpu.Bandwidth{Quota: 80 * ms, Burst: 5 * ms}, true},
-		"a burst":       {plan.Change{Knob: plan.Burst}, "20ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 20 * ms}, true},
-		"not read back": {plan.Change{Knob: plan.Quota}, "", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, true},
+		"a quota": {plan.Change{Knob: plan.Quota}, "80ms", cpu.Bandwidth{Quota: 80 * ms, Burst: 5 * ms}, true},
+		"a burst": {plan.Change{Knob: plan.Burst}, "20ms", cpu.Bandwidth{Quota: 50 * ms, Burst: 20 * ms}, true},
+		"not read back": {plan.Change{Knob: plan.Quota, To: "80ms"}, "",
+			cpu.Bandwidth{Quota: 80 * ms, Burst: 5 * ms}, true},
 		"a refill": {plan.Change{Knob: plan.Burst, Refill: true}, "5ms",
 			cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
 		"a weight": {plan.Change{Knob: plan.Weight}, "7", cpu.Bandwidth{Quota: 50 * ms, Burst: 5 * ms}, false},
