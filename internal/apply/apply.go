@@ -105,10 +105,13 @@ func (w *Writer) look(id workload.ID, knob plan.Knob) (plan.Value, error) {
 	if other := w.identify(id, knob); other != nil { // checked last, so that it holds for the value read
 		return "", other
 	}
-	if missing(err) {
+	switch {
+	case missing(err):
 		return "", errNoFile
+	case err != nil:
+		return "", err
 	}
-	return held, err
+	return held, nil
 }
 
 // identify checks that the group is still the intended one.
@@ -354,7 +357,8 @@ func (w *Writer) write(c plan.Change, fresh bool) (r plan.Result) {
 		return w.ended(c, plan.Gone, "", lookErr)
 	case err != nil && fresh && held == c.From:
 		return w.ended(c, plan.Refused, held, w.explain(c, err))
-	case err != nil && held == c.To: // the value was accepted, a later part of the write was not
+	// The value was accepted, a later part of the write was not.
+	case err != nil && lookErr == nil && held == c.To, lookErr != nil && errors.Is(err, cgroup.ErrBurst):
 		return w.result(c, plan.Applied, held, err)
 	case err != nil:
 		return w.result(c, plan.Refused, held, w.explain(c, err))

@@ -65,6 +65,49 @@ func TestMendFails(t *testing.T) {
 	n.wantIdempotent()
 }
 
+// TestNothingIsReadAfterTheQuota: the quota was taken, and neither the burst nor the quota could be read after it.
+func TestNothingIsReadAfterTheQuota(t *testing.T) {
+	n := newNode(t, divides)
+	before := n.files()
+	written := false
+	n.k.Fault = func(op, _ string, _ []byte) error {
+		if op == "read" && written {
+			return syscall.ENFILE
+		}
+		written = written || op == "write"
+		return nil
+	}
+	if r := n.do(n.change("/pod/b", plan.Quota, "80ms"), plan.Applied); r.InForce != "" || r.Err == "" {
+		t.Errorf("%+v", r)
+	}
+	n.k.Fault = nil
+	if held := n.held("/pod/b", plan.Quota); held != "80ms" {
+		t.Errorf("quota %s: the scenario proves nothing", held)
+	}
+	n.w.Restore(nil, false)
+	n.wantFiles("restored", before)
+	n.wantIdempotent()
+}
+
+// TestNothingCanBeOpened: a restore that could not be written is refused where the file cannot be read after it either.
+func TestNothingCanBeOpened(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		n.do(n.change("/pod/a", plan.Burst, "20ms"), plan.Applied)
+		back := n.change("/pod/a", plan.Burst, "0s")
+		back.Restore = true
+		full := false
+		n.k.Fault = func(op, _ string, _ []byte) error {
+			if full = full || op == "write"; full {
+				return syscall.ENFILE
+			}
+			return nil
+		}
+		n.do(back, plan.Refused)
+		n.k.Fault = nil
+		n.do(back, plan.Applied)
+	})
+}
+
 func TestDivided(t *testing.T) {
 	entry := journal.Entry{Knob: plan.Burst, Original: "20ms", Prev: "40ms", Last: "50.5ms"}
 	quota := entry

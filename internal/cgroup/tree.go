@@ -244,14 +244,20 @@ func (t *Tree) SetQuota(group string, quota time.Duration) error {
 	return t.mendBurst(group, before)
 }
 
+// ErrBurst says that the quota was written, and that the burst could not be checked or written again after it.
+var ErrBurst = errors.New("the quota is written, the burst may be divided by 1000")
+
 // mendBurst writes the burst again where the write of cpu.max has divided it by 1000: cpu_max_write took microseconds
 // for nanoseconds from 5.14 until commit 49217ea147df (6.10, and stable kernels such as 6.1.93).
 func (t *Tree) mendBurst(group string, before time.Duration) error {
 	after, err := t.Burst(group)
-	if err != nil || after == before || after != (before/1000).Truncate(time.Microsecond) {
-		return err
+	if err == nil && after != before && after == (before/1000).Truncate(time.Microsecond) {
+		err = t.SetBurst(group, before)
 	}
-	return t.SetBurst(group, before)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrBurst, err)
+	}
+	return err
 }
 
 // SetBurst writes the size of the burst buffer. It refills like SetQuota.
