@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"plimsoll/internal/apply"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 )
@@ -43,15 +45,29 @@ func (f *fullFile) Write(data []byte) (int, error) {
 	return f.File.Write(data)
 }
 
+// journalOnDisk has the agent's journal on a disk that can be full.
+func (w *world) journalOnDisk() *fullDisk {
+	w.t.Helper()
+	disk := &fullDisk{Memory: journal.NewMemory()}
+	j, err := journal.OpenDisk(disk, "boot", w.kernel.Now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.agent.Writer = apply.New(w.tree, j, w.kernel.Now)
+	return disk
+}
+
+func overload(w *world) {
+	w.kernel.AddGroup("/others")
+	w.kernel.SetLoad("/others", sim.Spin(4))
+	w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 30}}, nil)
+}
+
 // TestFullDisk: while the journal cannot be written nothing is raised, and a raise that stands goes all the way back to
 // the limit: as the guard takes it back, and as it is no longer needed.
 func TestFullDisk(t *testing.T) {
 	for name, end := range map[string]func(w *world){
-		"overload": func(w *world) {
-			w.kernel.AddGroup("/others")
-			w.kernel.SetLoad("/others", sim.Spin(4))
-			w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 30}}, nil)
-		},
+		"overload": overload,
 		"not needed": func(w *world) {
 			// more than the limit, less than the raise
 			w.kernel.SetLoad("/hog", sim.Periodic(100*ms, sim.Fixed(60*ms), 1))
@@ -60,12 +76,7 @@ func TestFullDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			disk := &fullDisk{Memory: journal.NewMemory()}
-			j, err := journal.OpenDisk(disk, "boot", w.kernel.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.agent.Writer = apply.New(w.tree, j, w.kernel.Now)
+			disk := w.journalOnDisk()
 			w.hog("/hog")
 			w.run(3 * time.Second)
 			w.wantRaised("/hog", 50*ms)
@@ -84,6 +95,50 @@ func TestFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.want("/hog", 50*ms, 0)
+		})
+	}
+}
+
+// TestRefusedRaiseDelaysNoLowering: a further raise is refused for so long that the next attempt is up to a minute
+// away. What lowers the quota does not wait for that.
+func TestRefusedRaiseDelaysNoLowering(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(w *world) error
+		after time.Duration
+	}{
+		"overload": {func(w *world) error { overload(w); return nil }, 8 * time.Second},
+		"none":     {func(w *world) error { w.policy(strategy.None); return nil }, time.Second},
+		"a pause":  {func(w *world) error { return w.agent.Pause(w.t.Context(), "/hog", time.Minute) }, 0},
+		"a release": {func(w *world) error {
+			_, err := w.agent.Release(w.t.Context(), "/hog", time.Minute)
+			return err
+		}, 0},
+		"a resize": {func(w *world) error {
+			w.agent.PrepareResize("/hog", cpu.Bandwidth{Quota: 80 * ms, Period: 100 * ms})
+			return nil
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			disk := w.journalOnDisk()
+			w.alone(w.container("/hog", 50*ms, sim.Periodic(100*ms, sim.Fixed(60*ms), 1)))
+			w.run(3 * time.Second)
+			w.wantRaised("/hog", 50*ms)
+			disk.full = true
+			w.kernel.SetLoad("/hog", sim.Spin(2))
+			w.run(20 * time.Second)
+			w.wantRaised("/hog", 50*ms)
+			e, _ := w.agent.ledger.Entry(plan.Key{ID: w.id("/hog"), Knob: plan.Quota})
+			if wait := e.Retry.Until().Sub(w.kernel.Now()); wait < 8*time.Second {
+				t.Fatalf("the next raise is %v away: the scenario proves nothing", wait)
+			}
+			if err := c.end(w); err != nil {
+				t.Error(err)
+			}
+			w.run(c.after)
+			if got := w.kernel.Bandwidth("/hog").Quota; got != 50*ms {
+				t.Errorf("the raise stands at %v", got)
+			}
 		})
 	}
 }

@@ -73,9 +73,9 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) (seen policy.Group,
 	g.limit.Quota, _ = q.Baseline.Time() // both were made by plan.Time
 	g.limit.Burst, _ = b.Baseline.Time()
 	g.late, g.Retry = q.Due(), time.Time{}
-	for _, e := range []ledger.Entry{q, b} {
-		if !e.Retry.Ready(now) {
-			g.Retry = policy.Sooner(g.Retry, e.Retry.Until())
+	for _, wait := range []plan.Backoff{q.Retry, q.Return, b.Retry, b.Return} {
+		if !wait.Ready(now) {
+			g.Retry = policy.Sooner(g.Retry, wait.Until())
 		}
 	}
 	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth

@@ -84,7 +84,7 @@ func (a *Agent) retryRestores(now time.Time) {
 	if len(a.pending) > 0 {
 		a.putBackIn(now, func(e journal.Entry) bool {
 			known, _ := a.ledger.Entry(e.Key())
-			return a.pending[e.Key()] && known.Retry.Ready(now)
+			return a.pending[e.Key()] && known.Retry.Ready(now) && known.Return.Ready(now)
 		})
 	}
 }

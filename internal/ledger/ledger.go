@@ -156,7 +156,7 @@ type Entry struct {
 	Intended plan.Value    // the last intent, or the baseline while a restore is pending
 	By       plan.Priority // the priority of the intent that claims the file
 	Retry    plan.Backoff  // after writes that were refused or overwritten
-	Return   plan.Backoff  // after restores that were refused
+	Return   plan.Backoff  // after restores that were refused, and of a quota or burst also lowerings
 	Problem  string        // why the last write, or restore, was refused
 	Resets   int64         // times that the owner put its value back over ours
 	Refused  int64         // writes that were refused or overwritten

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,10 +47,14 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 		}
 		e.By = in.Priority
 		if e.Leaving { // the problem of the restore does not apply to the new intent
-			e.Leaving, e.Problem = false, ""
+			e.Leaving, e.Problem, e.Return = false, "", plan.Backoff{}
 		}
 		e.intend(in.Value)
-		if e.Blocked(now) != plan.Free || in.Value == e.InFile && !in.Refill {
+		blocked := e.Blocked(now)
+		if blocked == plan.NoRaise && !in.Refill && e.returns(e.InFile, in.Value) {
+			blocked = plan.Free
+		}
+		if blocked != plan.Free || in.Value == e.InFile && !in.Refill {
 			continue
 		}
 		if in.Knob.OfTasks() { // the write may succeed for some tasks and be refused for others
@@ -154,7 +159,7 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 			l.took(begun, e, r)
 		case plan.Refused, plan.Trampled:
 			switch {
-			case e.Leaving:
+			case e.Leaving, !r.Change.Refill && e.returns(r.Change.From, r.Change.To):
 				e.delay(&e.Return, begun)
 			case r.Outcome == plan.Refused || e.Problem != "": // a single overwrite is no reason to back off
 				e.delay(&e.Retry, begun)
@@ -198,6 +203,14 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 	if wrote == e.Baseline || r.Change.Restore {
 		e.State, e.Leaving = Untouched, false
 	}
+}
+
+// returns says whether a write of the quota or burst lowers it or restores its baseline. A raise that was refused does
+// not delay such a write.
+func (e *Entry) returns(from, to plan.Value) bool {
+	higher, err1 := from.Time()
+	lower, err2 := to.Time()
+	return e.knob.OfBandwidth() && (to == e.Baseline || errors.Join(err1, err2) == nil && lower < higher)
 }
 
 // For CPUs the first gap is longer than the kubelet's reconcile period (10 s, cpuManagerReconcilePeriod), so that a

@@ -85,6 +85,32 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestRefusedRaise: a refused raise of a quota delays raises only; a refused lowering delays every write.
+func TestRefusedRaise(t *testing.T) {
+	for _, c := range []struct {
+		refused, to plan.Value
+		want        plan.Blocked
+		written     bool
+	}{
+		{"400ms", "500ms", plan.NoRaise, false},
+		{"400ms", "200ms", plan.NoRaise, true},
+		{"400ms", before, plan.NoRaise, true},
+		{"200ms", "500ms", plan.Waiting, false},
+		{"200ms", before, plan.Waiting, false},
+	} {
+		l := New()
+		l.Adopt(key, before, ours)
+		l.See(t0, key, Sight{InFile: ours})
+		refused := plan.Change{Cgroup: key.ID, Knob: key.Knob, From: ours, To: c.refused}
+		l.Learn(t0, []plan.Result{{Change: refused, Outcome: plan.Refused}})
+		e, _ := l.Entry(key)
+		written := len(l.Plan(t0, []plan.Intent{{Key: key, Value: c.to}})) == 1
+		if blocked := e.Blocked(t0); blocked != c.want || written != c.written {
+			t.Errorf("%s refused, then %s: %q, written %v", c.refused, c.to, blocked, written)
+		}
+	}
+}
+
 // TestAdopt: what another agent wrote is ours, and goes back to the baseline.
 func TestAdopt(t *testing.T) {
 	l := New()

@@ -261,10 +261,14 @@ func (e *Entry) Blocked(now time.Time) plan.Blocked {
 		return plan.Pending
 	case e.Unread:
 		return plan.Unread
-	case !e.Retry.Ready(now):
+	case e.knob.OfBandwidth() && !e.Return.Ready(now):
 		return plan.Waiting
+	case e.Retry.Ready(now):
+		return plan.Free
+	case e.knob.OfBandwidth():
+		return plan.NoRaise
 	}
-	return plan.Free
+	return plan.Waiting
 }
 
 // Adopt records a value of ours that this ledger did not plan: a former agent wrote it, or the kernel copied it.

@@ -1,6 +1,10 @@
 package plan
 
-import "plimsoll/internal/workload"
+import (
+	"time"
+
+	"plimsoll/internal/workload"
+)
 
 // Key is one knob of one group.
 type Key struct {
@@ -43,6 +47,8 @@ const (
 	Free    Blocked = ""
 	Foreign Blocked = "another program wrote it"
 	Waiting Blocked = "waiting after a refused or overwritten write"
+	// NoRaise: the write was a raise. The quota or burst may be lowered, and the baseline restored.
+	NoRaise Blocked = "waiting after a refused or overwritten raise"
 	Pending Blocked = "its owner is about to write the value that stands"
 	NoTask  Blocked = "no task is in it yet"
 	// Suppressed: the colocation of online and offline work claims the file.
@@ -52,3 +58,11 @@ const (
 
 // LeftAlone says whether the file holds a value that is neither the owner's nor the decider's, and which is to stay.
 func (b Blocked) LeftAlone() bool { return b == Foreign || b == Suppressed }
+
+// NotRaised says whether a raise would wait.
+func (b Blocked) NotRaised() bool { return b == Waiting || b == NoRaise }
+
+// Allows says whether a quota or burst may be written; limit is its baseline.
+func (b Blocked) Allows(from, to, limit time.Duration) bool {
+	return b == Free || b == NoRaise && (to < from || to == limit)
+}

@@ -145,7 +145,7 @@ func (u *candidate) wants() float64 {
 
 // cutToPart cuts what a candidate is to have to its part, and a raise to what nobody holds.
 func (s *State) cutToPart(u *candidate, part float64) {
-	if u.QuotaBlocked != plan.Free {
+	if u.QuotaBlocked != plan.Free && u.QuotaBlocked != plan.NoRaise {
 		return // no quota is written
 	}
 	if u.quota > u.Disk.Quota {

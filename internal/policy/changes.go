@@ -173,10 +173,10 @@ func (u *candidate) wait(in Input, known bool) {
 
 // emit appends the changes of one candidate.
 func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
-	if u.quota != u.Disk.Quota && u.QuotaBlocked == plan.Free {
+	if u.quota != u.Disk.Quota && u.QuotaBlocked.Allows(u.Disk.Quota, u.quota, u.limit.Quota) {
 		out.add(u, plan.Quota, u.quota, u.kind, u.why)
 	}
-	if u.buffer != u.Disk.Burst && u.BurstBlocked == plan.Free {
+	if u.buffer != u.Disk.Burst && u.BurstBlocked.Allows(u.Disk.Burst, u.buffer, u.limit.Burst) {
 		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", u.requested, u.buffer)
 		if u.buffer == u.limit.Burst {
 			kind, why = KindRestore, "no burst is requested"
@@ -230,13 +230,17 @@ func (u *candidate) stable(now time.Time) bool {
 	if u.CPUs > 0 { // the node's load is counted without its exclusive CPUs and its use of them (guard.go)
 		return false
 	}
-	return settled(u.QuotaBlocked, u.quota == u.Disk.Quota) && settled(u.BurstBlocked, u.buffer == u.Disk.Burst) &&
+	return settled(u.QuotaBlocked, u.Disk.Quota, u.quota, u.limit.Quota) &&
+		settled(u.BurstBlocked, u.Disk.Burst, u.buffer, u.limit.Burst) &&
 		!u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
 // settled says whether a file needs no write, or none before a refused one is tried again.
-func settled(b plan.Blocked, holds bool) bool {
-	return b == plan.Waiting || holds && (b == plan.Free || b == plan.NoTask)
+func settled(b plan.Blocked, from, to, limit time.Duration) bool {
+	if b.NotRaised() {
+		return from == to || !b.Allows(from, to, limit)
+	}
+	return from == to && (b == plan.Free || b == plan.NoTask)
 }
 
 // viewWhole is the view of a candidate in a full turn.
@@ -296,7 +300,7 @@ func scale(d, from, to time.Duration) time.Duration {
 func (u *candidate) removeQuota() {
 	switch {
 	case u.QuotaBlocked.LeftAlone() || !u.limit.Limited():
-	case u.Unlimited && u.Paused == "" && u.QuotaBlocked != plan.Waiting:
+	case u.Unlimited && u.Paused == "" && (u.Disk.Quota == cpu.Unlimited || !u.QuotaBlocked.NotRaised()):
 		u.decision = decision{cpu.Unlimited, KindReserve, "it has exclusive CPUs: no quota"}
 	case u.Disk.Quota == cpu.Unlimited:
 		u.decision = decision{u.limit.Quota, KindRestore, "it has no exclusive CPUs any more"}

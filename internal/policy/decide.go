@@ -269,6 +269,9 @@ func (u *candidate) decideQuota(in Input) {
 	case u.Looked:
 		u.decision = u.demand(in)
 	}
+	if u.QuotaBlocked == plan.NoRaise && u.quota > u.limit.Quota {
+		u.deny(string(plan.NoRaise))
+	}
 	if u.quota > u.Disk.Quota && u.withhold(in) {
 		u.withheld(WhyWithheld)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
 )
 
@@ -158,7 +157,7 @@ func (p *podCandidates) follow(in Input) {
 		}
 		return
 	}
-	if unlimited && u.QuotaBlocked != plan.Waiting {
+	if unlimited && (u.Disk.Quota == cpu.Unlimited || !u.QuotaBlocked.NotRaised()) {
 		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has exclusive CPUs"}
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"plimsoll/internal/bandwidth"
-	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
 
@@ -88,7 +87,7 @@ func (u *candidate) hopeless(in Input, p *podCandidates, t bandwidth.Throttle) r
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
 		return refusal{KindRefusedOther, "its limit is just being set"}
-	case u.BurstBlocked == plan.Waiting:
+	case u.BurstBlocked.NotRaised():
 		return refusal{KindRefusedOther, "waiting after a refused write"}
 	case !t.Expires.IsZero() && t.Expires.Sub(t.At) < leastGain:
 		return refusal{KindRefusedShort, "its period ends"}
