@@ -104,3 +104,24 @@ func TestRefusedRepairIsAProblem(t *testing.T) {
 	}
 	w.wantProblem("")
 }
+
+// TestOwnersWriteDividesTheBurst: on some kernels an owner's write of cpu.max divides our burst by 1000. What it leaves
+// is ours: it is written again, and restored at the end.
+func TestOwnersWriteDividesTheBurst(t *testing.T) {
+	for _, limit := range []time.Duration{20 * ms, 30 * ms} { // the same again, and a resize
+		w := worldOn(t, sim.Config{CPUs: 4, Version: 2, BurstFile: true, DividesBurst: true, Seed: 1})
+		w.alone(w.container("/web", 20*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+		w.run(3 * time.Second)
+		w.want("/web", 20*ms, 20*ms)
+		w.limit("/web", limit)
+		w.want("/web", limit, 20*time.Microsecond)
+		w.run(3 * time.Second)
+		w.want("/web", limit, limit)
+		w.wantProblem("")
+		w.limit("/web", limit)
+		if err := w.agent.stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.want("/web", limit, 0)
+	}
+}

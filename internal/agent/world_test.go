@@ -38,8 +38,12 @@ func newWorld(t testing.TB) *world { return worldOf(t, 4) }
 
 // worldOf has so many CPUs.
 func worldOf(t testing.TB, cpus int) *world {
+	return worldOn(t, sim.Config{CPUs: cpus, Version: 1, BurstFile: true, Seed: 1})
+}
+
+func worldOn(t testing.TB, machine sim.Config) *world {
 	t.Helper()
-	k := sim.New(sim.Config{CPUs: cpus, Version: 1, BurstFile: true, Seed: 1})
+	k := sim.New(machine)
 	tree, err := cgroup.Detect(k)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +97,11 @@ func (w *world) alone(c workload.Container) {
 // limit writes a quota as an owner does.
 func (w *world) limit(path string, quota time.Duration) {
 	w.t.Helper()
-	if err := w.kernel.ForeignWrite("cpu"+path+"/cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds())); err != nil {
+	file := "cpu" + path + "/cpu.cfs_quota_us"
+	if w.tree.Version() == cgroup.V2 {
+		file = path[1:] + "/cpu.max"
+	}
+	if err := w.kernel.ForeignWrite(file, fmt.Sprint(quota.Microseconds())); err != nil {
 		w.t.Fatal(err)
 	}
 }

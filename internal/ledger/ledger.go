@@ -130,7 +130,7 @@ const (
 	Overrode  Event = "foreign"   // another program's value: left alone
 	Deviation Event = "deviation" // at the first sight the file does not hold the declared value
 	WasLost   Event = "lost"      // the owner's write was refused or undone
-	CameBack  Event = "came back" // an owner's write of the quota restored a burst that we had replaced
+	CameBack  Event = "came back" // an owner's write of the quota put back a former burst of ours, or divided ours
 	Scaled    Event = "scaled"    // the kernel has scaled the value with the period
 )
 

@@ -124,7 +124,7 @@ func (e *Entry) endBackoff(now time.Time, held plan.Value) {
 func (e *Entry) see(now time.Time, s Sight) Event {
 	owners := s.Declared != "" && s.InFile == s.Declared || s.Next != "" && s.InFile == s.Next
 	switch {
-	case e.isBack(now, s.InFile):
+	case e.isBack(now, s.InFile), e.isDivided(s.InFile):
 		e.State, e.Wrote = Ours, s.InFile
 		return CameBack
 	case e.State == Foreign:
@@ -165,6 +165,14 @@ func (e *Entry) see(now time.Time, s Sight) Event {
 // isBack says whether the file holds a burst of ours that we had replaced.
 func (e *Entry) isBack(now time.Time, held plan.Value) bool {
 	return held == e.replaced && held != e.ourValue() && held != e.Baseline && now.Sub(e.wroteAt) < backWithin
+}
+
+// isDivided says whether the file holds our burst divided by 1000: so do some kernels when its owner writes cpu.max
+// (apply/companion.go). Below a microsecond that is 0, which any program may have written.
+func (e *Entry) isDivided(held plan.Value) bool {
+	burst, err := e.Wrote.Time()
+	divided := (burst / 1000).Truncate(time.Microsecond)
+	return e.knob == plan.Burst && e.Ours() && err == nil && divided > 0 && held == plan.Time(divided)
 }
 
 // late handles a file that holds the baseline while its owner declares another value.

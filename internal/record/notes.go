@@ -38,7 +38,7 @@ func (r *Recorder) Note(n Note) string {
 		log.Info("the kernel has scaled the period, too short for its timer, and quota and burst with it")
 		return ""
 	case ledger.CameBack:
-		log.Info("the owner's write of the quota put our former burst back; it is replaced again")
+		log.Info("the owner's write of the quota has changed our burst; it is written again")
 	case ledger.Overrode:
 		log.Warn("another program wrote it: left alone")
 		problem = fmt.Sprintf(report.ProblemForeign, r.called(n.ID), n.Knob, n.Found, n.Base)
