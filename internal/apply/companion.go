@@ -58,7 +58,8 @@ func (w *Writer) companionClaims(c plan.Change) ([]journal.Entry, error) {
 	return []journal.Entry{w.claimOf(c.Cgroup, knob, held)}, nil
 }
 
-// unclaimCompanion ends such a claim when the change has ended, unless the file holds another value than the original.
+// unclaimCompanion ends such a claim when the change has ended, unless the file may hold another value than the
+// original.
 func (w *Writer) unclaimCompanion(c plan.Change) error {
 	knob, ok := w.companion(c)
 	if !ok {
@@ -68,10 +69,11 @@ func (w *Writer) unclaimCompanion(c plan.Change) error {
 	if !claimed {
 		return nil
 	}
-	if held, err := w.look(c.Cgroup, knob); err == nil && held != Present(w.tree, e).Original {
-		return nil
+	held, err := w.look(c.Cgroup, knob)
+	if isGone(err) || errors.Is(err, errNoFile) || err == nil && held == Present(w.tree, e).Original {
+		return w.journal.Done(c.Cgroup, knob)
 	}
-	return w.journal.Done(c.Cgroup, knob)
+	return nil
 }
 
 // errIdle says why a weight cannot be written.

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"fmt"
+	"path"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +41,31 @@ func TestBurstOfOursStaysClaimed(t *testing.T) {
 	}
 	n.w.Restore(nil, false)
 	n.wantFiles("restored", before)
+}
+
+// TestBurstIsUnreadable: a burst that is in force stays claimed, whichever reading of it fails as the quota returns.
+func TestBurstIsUnreadable(t *testing.T) {
+	reads := 0
+	for fails := 1; fails == 1 || reads >= fails-1; fails++ {
+		n := newNode(t, v2)
+		before := n.files()
+		n.do(n.change("/pod/b", plan.Burst, "40ms"), plan.Applied)
+		n.do(n.change("/pod/b", plan.Quota, "80ms"), plan.Applied)
+		back := n.change("/pod/b", plan.Quota, "50ms")
+		back.Restore, reads = true, 0
+		n.k.Fault = func(op, name string, _ []byte) error {
+			if op == "read" && path.Base(name) == "cpu.max.burst" {
+				if reads++; reads == fails {
+					return syscall.ENFILE
+				}
+			}
+			return nil
+		}
+		n.w.Do([]plan.Change{back})
+		n.k.Fault = nil
+		n.w.Restore(nil, false)
+		n.wantFiles(fmt.Sprintf("reading %d failed", fails), before)
+	}
 }
 
 // TestMendFails: the quota was taken, the burst was divided, and could not be put right.
