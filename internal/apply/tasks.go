@@ -37,7 +37,11 @@ type attribute struct {
 	set  func(tid int, v plan.Value) error
 }
 
-var errNoTasks = errors.New("tasks cannot be set here")
+var (
+	errNoTasks = errors.New("tasks cannot be set here")
+	// errHidden: v2 lists such a task as 0, which system calls take for the calling thread.
+	errHidden = errors.New("tasks of another PID namespace cannot be seen: it takes hostPID: true, or --pid=host")
+)
 
 func attributeOf(t Tasks, knob plan.Knob) (attribute, error) {
 	switch {
@@ -86,7 +90,10 @@ func (a attribute) each(tree *cgroup.Tree, t Tasks, group string, f func(tid int
 	}
 	var faults error
 	for _, tid := range tids {
-		held, err := a.get(tid)
+		held, err := plan.Value(""), errHidden
+		if tid != 0 {
+			held, err = a.get(tid)
+		}
 		if err == nil {
 			err = f(tid, held)
 		}
@@ -132,6 +139,8 @@ func (w *Writer) setTasks(c plan.Change) plan.Result {
 	set, err := w.walk(a, c, replaced)
 	w.mu.Lock()
 	switch {
+	case errors.Is(err, errHidden) && set == 0 && !claimed: // there is nothing to restore
+		return w.ended(c, plan.Refused, c.From, err)
 	case err != nil:
 		return w.result(c, plan.Refused, c.From, w.explain(c, fmt.Errorf("%d tasks set, others not: %w", set, err)))
 	case c.Restore:

@@ -104,6 +104,24 @@ func (n *node) slice(group string, to plan.Value) plan.Change {
 	return plan.Change{Cgroup: n.id(group), Knob: plan.Slice, From: "0s", To: to, Why: "test"}
 }
 
+// TestHiddenTasks: tasks of another PID namespace are listed as 0, and a system call with 0 is about the agent itself.
+func TestHiddenTasks(t *testing.T) {
+	n, f, tasks := tasked(t)
+	tasks["/pod/a"] = "0\n0\n"
+	f.slices[0] = 0 // the agent's own
+	before := maps.Clone(f.slices)
+	for range 2 {
+		if r := n.do(n.slice("/pod/a", "3ms"), plan.Refused); !strings.Contains(r.Err, "hostPID: true") {
+			t.Errorf("error %q", r.Err)
+		}
+	}
+	f.want(t, before)
+	if counts, err := ReadTasks(n.tree, f, "/pod/a", plan.Slice); len(counts) > 0 || !errors.Is(err, errHidden) {
+		t.Errorf("read as %v, %v", counts, err)
+	}
+	n.wantIdempotent()
+}
+
 func TestSlicesOfAGroup(t *testing.T) {
 	n, f, _ := tasked(t)
 	before := maps.Clone(f.slices)
