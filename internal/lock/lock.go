@@ -149,7 +149,8 @@ func (p Place) prepare() error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0 || int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is not a directory that only its owner can write", p.Dir)
 	}
-	_ = os.MkdirAll(p.StateDir, 0o700) // so that it has an inode; whoever writes in it says what is wrong
+	// So that it has an inode; whoever writes in it says what is wrong. The socket in it may be for others, too.
+	_ = os.MkdirAll(p.StateDir, 0o711)
 	return nil
 }
 

@@ -42,6 +42,19 @@ func placeOf(t *testing.T) Place {
 	return Place{filepath.Join(t.TempDir(), "locks"), root, filepath.Join(t.TempDir(), "state")}
 }
 
+// TestStateDirectoryLetsOthersThrough: the directory has the socket of --read-group, also where the lock makes it.
+func TestStateDirectoryLetsOthersThrough(t *testing.T) {
+	p := placeOf(t)
+	held(t, p)
+	st, err := os.Stat(p.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := st.Mode().Perm(); mode != 0o711 {
+		t.Errorf("mode %o, want 711", mode)
+	}
+}
+
 func TestLockKeepsOthersOut(t *testing.T) {
 	p := placeOf(t)
 	first := held(t, p)
