@@ -45,8 +45,8 @@ func (a *Agent) Recovered(entries []journal.Entry, results []plan.Result) {
 	for _, r := range results {
 		last[r.Change.Key()] = r
 	}
-	for key, r := range last {
-		if key.Knob.OfBandwidth() && r.Outcome == plan.Refused {
+	for _, r := range last {
+		if r.Outcome == plan.Refused {
 			a.retryLater(a.Clock(), r)
 		}
 	}

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -148,6 +150,90 @@ func retriesARefusedRestore(t *testing.T, begin func(*world)) {
 	w.run(20 * time.Second)
 	w.want("/a", 50*ms, 50*ms)
 	w.wantProblem("")
+}
+
+// TestSuccessorRetriesOtherKnobs: a file that neither colocation nor exclusive CPUs manage any more is restored also
+// where the kernel refuses that at first, although the agent manages the group.
+func TestSuccessorRetriesOtherKnobs(t *testing.T) {
+	for name, begin := range map[string]func(*world){
+		"handed over": func(w *world) { w.inherit(func(entries []journal.Entry) { w.agent.Adopt(entries) }) },
+		"killed":      (*world).kill,
+	} {
+		for knob, c := range map[plan.Knob]struct{ file, original, ours string }{
+			plan.Idle: {"cpu.idle", "0", "1"},
+			plan.CPUs: {"cpuset.cpus", "0-3", "2-3"},
+		} {
+			t.Run(name+" "+string(knob), func(t *testing.T) {
+				w := newShared(t, 2, 4)
+				w.alone(w.container("/a", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+				w.own(knob, c.file, plan.Value(c.original), plan.Value(c.ours))
+				w.kernel.Fault = func(op, name string, _ []byte) error {
+					if op == "write" && name == "a/"+c.file {
+						return syscall.EBUSY
+					}
+					return nil
+				}
+				begin(w)
+				w.run(time.Second)
+				w.wantProblem(fmt.Sprintf("/a: its %s is not restored", knob))
+				w.kernel.Fault = nil
+				w.run(31 * time.Second)
+				w.wantProblem("")
+				if held, err := apply.Read(w.tree, "/a", knob); err != nil || string(held) != c.original {
+					t.Errorf("%s, %v, want %s", held, err, c.original)
+				}
+				if left := w.knobs(); slices.Contains(left, "/a "+string(knob)) {
+					t.Errorf("in the journal: %v", left)
+				}
+			})
+		}
+	}
+}
+
+// TestSuccessorGoesOn: a file that was not restored and is to hold the same value for the next agent is no problem.
+func TestSuccessorGoesOn(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	w.run(2 * time.Second)
+	w.wantFile("/batch/cpu.idle", "1")
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && name == "cpu/batch/cpu.idle" {
+			return syscall.EBUSY
+		}
+		return nil
+	}
+	machine := w.agent.colocation.Machine
+	w.kill()
+	w.agent.colocation.Machine = machine
+	w.kernel.Fault = nil
+	writes := len(w.kernel.Writes())
+	w.run(5 * time.Second)
+	w.wantProblem("")
+	w.wantFile("/batch/cpu.idle", "1")
+	for _, x := range w.kernel.Writes()[writes:] {
+		if strings.HasSuffix(x.Name, "cpu.idle") {
+			t.Errorf("written anew: %+v", x)
+		}
+	}
+	w.ask(strategy.MechanismNone)
+	w.run(4 * time.Second)
+	w.wantProblem("")
+	w.wantFile("/batch/cpu.idle", "0")
+	w.wantFile("/batch/cpu.shares", "1024")
+}
+
+// own has a file of /a hold a value of the agent before, as its journal tells.
+func (w *world) own(knob plan.Knob, file string, original, ours plan.Value) {
+	w.t.Helper()
+	e := journal.Entry{ID: w.id("/a"), Knob: knob, Original: original, Min: original, Max: ours}
+	weight := journal.Entry{ID: e.ID, Knob: plan.Weight, Original: "100", Min: "100", Max: "100"} // which idle replaces
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err == nil {
+		err = errors.Join(j.Claim(e, weight), j.Intend(e.ID, knob, ours),
+			w.kernel.ForeignWrite("a/"+file, string(ours)))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestSuccessorPutsBackWhatIsNotItsToLookAfter(t *testing.T) {

@@ -85,7 +85,7 @@ func TestRetriesRestores(t *testing.T) {
 	w.place.pods = nil
 	w.run(2 * time.Second)
 	w.wantRaised("/lab/a", 50*ms)
-	w.wantProblem("/lab/a: no longer managed")
+	w.wantProblem("/lab/a: its quota is not restored to 50ms")
 	if w.run(28 * time.Second); tries < 4 || tries > 8 {
 		t.Errorf("tried %d times in 30 s", tries)
 	}

@@ -74,18 +74,34 @@ func (a *Agent) forgetPending(key plan.Key) {
 
 func pendingRestore(key plan.Key) string { return key.Path + " pending restore of " + string(key.Knob) }
 
-// retryRestores retries refused restores.
+// retryRestores retries refused restores, except in files that a decider manages again. Bandwidth is always decided on
+// where the group is managed; any other file may be restored, or intended to hold another value.
 func (a *Agent) retryRestores(now time.Time) {
 	for key := range a.pending {
-		if a.groups[key.ID] != nil { // the group is managed again
+		e, _ := a.ledger.Entry(key)
+		idle, _ := a.ledger.Entry(plan.Key{ID: key.ID, Knob: plan.Idle})
+		if key.Knob == plan.Weight && idle.Ours() { // restored with cpu.idle, which locks it
+			a.forgetPending(key)
+			a.ledger.Drop(key.ID, key.Knob)
+		}
+		if key.Knob.OfBandwidth() && a.groups[key.ID] != nil || e.Intended != "" && e.Intended != e.Baseline {
 			a.forgetPending(key)
 		}
 	}
-	if len(a.pending) > 0 {
-		a.putBackIn(now, func(e journal.Entry) bool {
-			known, _ := a.ledger.Entry(e.Key())
-			return a.pending[e.Key()] && known.Retry.Ready(now) && known.Return.Ready(now)
-		})
+	if len(a.pending) == 0 {
+		return
+	}
+	left := map[plan.Key]bool{}
+	a.putBackIn(now, func(e journal.Entry) bool {
+		left[e.Key()] = true
+		known, _ := a.ledger.Entry(e.Key())
+		return a.pending[e.Key()] && known.Retry.Ready(now) && known.Return.Ready(now)
+	})
+	for key := range a.pending {
+		if !left[key] { // its decider has restored it
+			a.forgetPending(key)
+			a.ledger.Drop(key.ID, key.Knob)
+		}
 	}
 }
 

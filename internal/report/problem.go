@@ -33,8 +33,9 @@ const (
 	ProblemRefused = "%s: refused %s to %s: %s"
 	// Another program wrote the file between a decision and its write. Do: find it, if this is frequent.
 	ProblemTrampled = "%s: trampled %s to %s: %s"
-	// A group left the configuration, and the kernel refuses its original value; it is tried again. Do: see the error.
-	ProblemNotRestored = "%s: no longer managed, and its %s is not restored to %s: %s"
+	// A group left the configuration, or a former agent ended, and the kernel refuses the original value; it is tried
+	// again. Do: see the error.
+	ProblemNotRestored = "%s: its %s is not restored to %s: %s"
 
 	// Such a limit is too low: bursting does not cure that. Do: raise the limit; `plimsoll advise` says to what.
 	ProblemLimitTooLow = "%s: the limit is too low: throttled in more than half of the periods of the last minute; " +
