@@ -66,11 +66,11 @@ func (a *Agent) Pause(ctx context.Context, container string, d time.Duration) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, _, err := a.pause(container, d, false)
+	_, _, err := a.setPause(container, d, false)
 	return err
 }
 
-func (a *Agent) pause(container string, d time.Duration, release bool) (groups []string, results []plan.Result,
+func (a *Agent) setPause(container string, d time.Duration, release bool) (groups []string, results []plan.Result,
 	err error) {
 	now := a.Clock()
 	found, err := report.Find(a.status(nil, now).Containers, container)
@@ -79,6 +79,9 @@ func (a *Agent) pause(container string, d time.Duration, release bool) (groups [
 	}
 	if d < 0 {
 		return nil, nil, fmt.Errorf("pause for %v: not a time", d)
+	}
+	if pod := a.pausedPod(found.Cgroup, now); pod != "" && d == 0 {
+		return nil, nil, fmt.Errorf("its pod is paused; resume %s", pod)
 	}
 	a.colocation.Again() // suppression ends
 	groups = a.reader.Family(found.Cgroup)
@@ -102,7 +105,7 @@ func (a *Agent) Release(ctx context.Context, container string, d time.Duration) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	groups, results, err := a.pause(container, d, true)
+	groups, results, err := a.setPause(container, d, true)
 	for _, path := range groups {
 		if g := a.at(path); g != nil && err == nil {
 			err = a.unrestored(g)

@@ -33,7 +33,8 @@ func (a services) Bandwidth(key plan.Key) *observe.Group {
 // Outranked says whether the quota of a group has a reason of a higher priority than suppression: the group is paused,
 // its owner is about to resize it, or it has exclusive CPUs.
 func (a services) Outranked(now time.Time, group string) bool {
-	return a.Pauses.Paused(group, now) || a.resizes.Paused(group, now) || a.share(group).Unlimited
+	_, _, paused := a.pause(group, now)
+	return paused || a.resizes.Paused(group, now) || a.share(group).Unlimited
 }
 
 func (a services) Topology() (on cpu.Topology, taken string, err error) {

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
 )
 
 // Status is a snapshot of the agent for people and metrics.
@@ -79,7 +81,7 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	for i := range s.Containers {
 		a.mu.Yield()
 		c := &s.Containers[i]
-		if until, released, paused := a.Pauses.Until(c.Cgroup, now); paused {
+		if until, released, paused := a.pause(c.Cgroup, now); paused {
 			end := until // until itself would escape to the heap for each container
 			c.Paused, c.Released = &end, released
 		}
@@ -136,7 +138,7 @@ func (a *Agent) Health() report.Status {
 
 // whyPaused says why a group is kept at its limit, whatever its strategy; "": it is not.
 func (a *Agent) whyPaused(group string, now time.Time) string {
-	switch _, released, paused := a.Pauses.Until(group, now); {
+	switch _, released, paused := a.pause(group, now); {
 	case paused && released:
 		return "released: kept at the limit for another writer"
 	case paused:
@@ -149,6 +151,28 @@ func (a *Agent) whyPaused(group string, now time.Time) string {
 		return "kept at the limit: the container runtime is about to resize it"
 	case a.colocation.Suppresses(group) && !a.share(group).Unlimited:
 		return "suppressed: offline work is kept at its limit"
+	}
+	return ""
+}
+
+// pause is the pause of a group, or that of its pod: a container may be newer than the pause.
+func (a *Agent) pause(group string, now time.Time) (until time.Time, released, paused bool) {
+	until, released, paused = a.Pauses.Until(group, now)
+	if pod := a.pausedPod(group, now); !paused && pod != "" {
+		return a.Pauses.Until(pod, now)
+	}
+	return until, released, paused
+}
+
+// pausedPod is the paused pod that a group is in; "": none.
+func (a *Agent) pausedPod(group string, now time.Time) string {
+	for above := range workload.Above(group) {
+		if !a.Pauses.Paused(above, now) {
+			continue
+		}
+		if g := a.reader.At(above); g != nil && g.Level == observe.LevelPod {
+			return above
+		}
 	}
 	return ""
 }

@@ -212,6 +212,38 @@ func TestPauseBesideAnUnreadableGroup(t *testing.T) {
 	w.want("/kube/pod/a", 50*ms, 0)
 }
 
+// TestPausedPodPausesNewContainers: a container that starts, or starts again, in a paused pod is paused until the pod
+// is resumed.
+func TestPausedPodPausesNewContainers(t *testing.T) {
+	w := newWorld(t)
+	w.podOf("/kube/pod", "a")
+	w.limit("/kube/pod", 400*ms)
+	w.run(3 * time.Second)
+	if err := w.agent.Pause(t.Context(), "/kube/pod", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	pod := w.place.pods[0]
+	pod.Containers = append(slices.Clone(pod.Containers), w.container("/kube/pod/b", 50*ms, sim.Spin(2)))
+	w.place.pods = []workload.Pod{pod}
+	w.run(3 * time.Second)
+	w.want("/kube/pod/b", 50*ms, 0)
+	if c := w.status("/kube/pod/b"); c.Paused == nil || c.Released || !strings.HasPrefix(c.Why, "paused") {
+		t.Errorf("paused until %v, released %v: %s", c.Paused, c.Released, c.Why)
+	}
+	err := w.agent.Pause(t.Context(), "/kube/pod/b", 0)
+	if err == nil || !strings.Contains(err.Error(), "resume /kube/pod") {
+		t.Errorf("resumed in a paused pod: %v", err)
+	}
+	if err := w.agent.Pause(t.Context(), "/kube/pod", 0); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantRaised("/kube/pod/b", 50*ms)
+	if c := w.status("/kube/pod/b"); c.Paused != nil {
+		t.Errorf("resumed, and paused until %v", c.Paused)
+	}
+}
+
 // TestHoldMeasures: while held nothing is written and everything is measured.
 func TestHoldMeasures(t *testing.T) {
 	w := raised(t)
