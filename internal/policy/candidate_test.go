@@ -30,7 +30,10 @@ func TestQuotaBesideExclusiveCPUs(t *testing.T) {
 		"from the start":           {true, 50 * ms, plan.Free, true, 50 * ms},
 		"another program wrote it": {true, 80 * ms, plan.Foreign, false, 80 * ms},
 		"the kernel refused that":  {true, 50 * ms, plan.Waiting, false, 50 * ms},
+		"and a raise":              {true, 50 * ms, plan.NoRaise, false, 50 * ms},
+		"after it had none":        {true, none, plan.NoRaise, false, none},
 		"no more":                  {false, none, plan.Free, false, 50 * ms},
+		"no more, after a refusal": {false, none, plan.NoRaise, false, 50 * ms},
 		"it has none":              {false, 50 * ms, plan.Free, false, 50 * ms},
 	} {
 		u := raisedTo("/a", 50*ms, c.inFile)

@@ -96,6 +96,9 @@ func TestPodFollows(t *testing.T) {
 		"which shares the pod's own limit with others": {func(p *podCandidates, in *Input) {
 			p.itself, in.Rules.Nested, p.containers[0].quota = true, true, cpu.Unlimited
 		}, 100 * ms},
+		"which it has": {func(p *podCandidates, _ *Input) {
+			p.containers[0].quota, p.pod.QuotaBlocked, p.pod.Disk.Quota = cpu.Unlimited, plan.NoRaise, cpu.Unlimited
+		}, cpu.Unlimited},
 		"it is raised itself": {func(p *podCandidates, _ *Input) { p.itself = true }, 100 * ms},
 		"where the kernel wants a container within it": {func(p *podCandidates, in *Input) {
 			p.itself, in.Rules.Nested = true, true

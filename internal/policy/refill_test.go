@@ -94,6 +94,8 @@ func TestAnswerThrottles(t *testing.T) {
 			"another program"},
 		{"a burst that was refused", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.Waiting },
 			"refused write"},
+		{"a larger burst that was refused", strategy.Auto, func(r *answered) { r.group.BurstBlocked = plan.NoRaise },
+			"refused write"},
 		{"a quota that was refused", strategy.Auto, func(r *answered) { r.group.QuotaBlocked = plan.Waiting }, ""},
 		{"more used than the cap", strategy.Auto, func(r *answered) {
 			r.event.UseKnown, r.event.Used = true, 150*ms

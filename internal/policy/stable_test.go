@@ -39,6 +39,10 @@ func TestStable(t *testing.T) {
 		"it is not ready":                  {func(g *Group) { g.Disk.Burst, g.Ready = 0, false }, false},
 		"a write of its burst was refused": {func(g *Group) { g.Disk.Burst, g.BurstBlocked = 0, plan.Waiting }, true},
 		"a write of its quota was refused": {func(g *Group) { g.QuotaBlocked = plan.Waiting }, true},
+		"a raise of its burst was refused": {func(g *Group) { g.Disk.Burst, g.BurstBlocked = 0, plan.NoRaise }, true},
+		"a raise was refused, and a burst is to go": {func(g *Group) {
+			g.Paused, g.BurstBlocked = "it is paused", plan.NoRaise
+		}, false},
 		"a write was refused, and a burst is missing": {func(g *Group) {
 			g.Disk.Burst, g.QuotaBlocked = 0, plan.Waiting
 		}, false},
