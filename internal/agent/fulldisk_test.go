@@ -142,3 +142,25 @@ func TestRefusedRaiseDelaysNoLowering(t *testing.T) {
 		})
 	}
 }
+
+// TestRestoreWithoutADisk: where the hold cannot be kept on disk, all is put back, and stays so.
+func TestRestoreWithoutADisk(t *testing.T) {
+	w := raised(t)
+	w.lever.err = errors.New("no space left on device")
+	if _, err := w.agent.Hold(t.Context(), false, "test"); !errors.Is(err, w.lever.err) {
+		t.Errorf("a hold: %v", err)
+	}
+	w.run(time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+	if results, err := w.agent.Hold(t.Context(), true, "test"); !errors.Is(err, w.lever.err) || len(results) == 0 {
+		t.Errorf("a restore: %v, %v", results, err)
+	}
+	w.run(5 * time.Second)
+	w.want("/lab/a", 50*ms, 0)
+	w.lever.err = nil
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(5 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+}

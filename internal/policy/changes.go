@@ -97,7 +97,7 @@ func (u *candidate) pace(in Input, out *Output) {
 // room is the largest quota that may be written in a period, beside the burst that the file holds after this turn.
 func (u *candidate) room(p period) time.Duration {
 	burst := u.buffer
-	if u.BurstBlocked != plan.Free { // it is not written (emit)
+	if !u.BurstBlocked.Allows(u.Disk.Burst, u.buffer, u.limit.Burst) { // it is not written (emit)
 		burst = u.Disk.Burst
 	}
 	return p.room(u.cap(), burst, burst != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
