@@ -158,10 +158,11 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 		case plan.Applied, plan.Clamped:
 			l.took(begun, e, r)
 		case plan.Refused, plan.Trampled:
+			again := r.Outcome == plan.Refused || e.Problem != "" // a single overwrite is no reason to back off
 			switch {
-			case e.Leaving, !r.Change.Refill && e.returns(r.Change.From, r.Change.To):
+			case e.Leaving, again && !r.Change.Refill && e.returns(r.Change.From, r.Change.To):
 				e.delay(&e.Return, begun)
-			case r.Outcome == plan.Refused || e.Problem != "": // a single overwrite is no reason to back off
+			case again:
 				e.delay(&e.Retry, begun)
 			}
 			e.Refused++

@@ -170,9 +170,12 @@ func (e *Entry) isBack(now time.Time, held plan.Value) bool {
 // isDivided says whether the file holds our burst divided by 1000: so do some kernels when its owner writes cpu.max
 // (apply/companion.go). Below a microsecond that is 0, which any program may have written.
 func (e *Entry) isDivided(held plan.Value) bool {
+	if e.knob != plan.Burst || !e.Ours() || held == e.Wrote { // the usual case, of which there are many in each turn
+		return false
+	}
 	burst, err := e.Wrote.Time()
 	divided := (burst / 1000).Truncate(time.Microsecond)
-	return e.knob == plan.Burst && e.Ours() && err == nil && divided > 0 && held == plan.Time(divided)
+	return err == nil && divided > 0 && held == plan.Time(divided)
 }
 
 // late handles a file that holds the baseline while its owner declares another value.

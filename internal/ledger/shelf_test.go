@@ -219,16 +219,19 @@ func TestDoesNotQuarrel(t *testing.T) {
 // TestTrampledOnce: a write of another program into ours is no refusal: what it wrote is seen, and answered,
 // in the next turn.
 func TestTrampledOnce(t *testing.T) {
-	s := newShelf(t, plan.Weight, "512", "2")
-	s.answer = plan.Trampled
-	s.turn()
-	if e := s.entry(); e.Refused != 1 || e.Problem == "" || e.Blocked(s.now) != plan.Free {
-		t.Errorf("%+v", e)
-	}
-	s.answer, s.file = "", "700"
-	s.turn()
-	if e := s.entry(); s.file != "2" || e.Baseline != "700" || e.Problem != "" {
-		t.Errorf("the file holds %s, %+v", s.file, e)
+	for knob, values := range map[plan.Knob][3]plan.Value{plan.Weight: {"512", "2", "700"},
+		plan.Quota: {"150ms", "50ms", "120ms"}} { // a quota that is lowered
+		s := newShelf(t, knob, values[0], values[1])
+		s.answer = plan.Trampled
+		s.turn()
+		if e := s.entry(); e.Refused != 1 || e.Problem == "" || e.Blocked(s.now) != plan.Free {
+			t.Errorf("%+v", e)
+		}
+		s.answer, s.file = "", values[2]
+		s.turn()
+		if e := s.entry(); s.file != values[1] || e.Baseline != values[2] || e.Problem != "" {
+			t.Errorf("the file holds %s, %+v", s.file, e)
+		}
 	}
 }
 
