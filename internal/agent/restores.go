@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
@@ -77,6 +78,7 @@ func pendingRestore(key plan.Key) string { return key.Path + " pending restore o
 // retryRestores retries refused restores, except in files that a decider manages again. Bandwidth is always decided on
 // where the group is managed; any other file may be restored, or intended to hold another value.
 func (a *Agent) retryRestores(now time.Time) {
+	due := false
 	for key := range a.pending {
 		e, _ := a.ledger.Entry(key)
 		idle, _ := a.ledger.Entry(plan.Key{ID: key.ID, Knob: plan.Idle})
@@ -87,15 +89,19 @@ func (a *Agent) retryRestores(now time.Time) {
 		if key.Knob.OfBandwidth() && a.groups[key.ID] != nil || e.Intended != "" && e.Intended != e.Baseline {
 			a.forgetPending(key)
 		}
+		due = due || !e.Ours() || mayRetry(e, now)
 	}
-	if len(a.pending) == 0 {
+	if len(a.pending) == 0 || !due { // the whole journal is looked at
 		return
 	}
 	left := map[plan.Key]bool{}
 	a.putBackIn(now, func(e journal.Entry) bool {
+		if !a.pending[e.Key()] {
+			return false
+		}
 		left[e.Key()] = true
 		known, _ := a.ledger.Entry(e.Key())
-		return a.pending[e.Key()] && known.Retry.Ready(now) && known.Return.Ready(now)
+		return mayRetry(known, now)
 	})
 	for key := range a.pending {
 		if !left[key] { // its decider has restored it
@@ -104,6 +110,9 @@ func (a *Agent) retryRestores(now time.Time) {
 		}
 	}
 }
+
+// mayRetry says whether no refused write of a file makes the next one wait.
+func mayRetry(e ledger.Entry, now time.Time) bool { return e.Retry.Ready(now) && e.Return.Ready(now) }
 
 // putBack restores everything while the kill switch is on, and reads the files afterwards. The results show refusals.
 func (a *Agent) putBack() []plan.Result {
