@@ -80,8 +80,10 @@ func (a *Agent) setPause(container string, d time.Duration, release bool) (group
 	if d < 0 {
 		return nil, nil, fmt.Errorf("pause for %v: not a time", d)
 	}
-	if pod := a.pausedPod(found.Cgroup, now); pod != "" && d == 0 {
-		return nil, nil, fmt.Errorf("its pod is paused; resume %s", pod)
+	if pod := a.pausedPod(found.Cgroup, now); pod != "" && !release {
+		if until, _, _ := a.Pauses.Until(pod, now); now.Add(d).Before(until) {
+			return nil, nil, fmt.Errorf("its pod is paused until %s; resume %s", until.Format(time.TimeOnly), pod)
+		}
 	}
 	a.colocation.Again() // suppression ends
 	groups = a.reader.Family(found.Cgroup)

@@ -158,14 +158,19 @@ func (a *Agent) whyPaused(group string, now time.Time) string {
 // pause is the pause of a group, or that of its pod: a container may be newer than the pause.
 func (a *Agent) pause(group string, now time.Time) (until time.Time, released, paused bool) {
 	until, released, paused = a.Pauses.Until(group, now)
-	if pod := a.pausedPod(group, now); !paused && pod != "" {
-		return a.Pauses.Until(pod, now)
+	if pod := a.pausedPod(group, now); pod != "" {
+		if end, isRelease, _ := a.Pauses.Until(pod, now); !paused || end.After(until) {
+			return end, isRelease, true
+		}
 	}
 	return until, released, paused
 }
 
 // pausedPod is the paused pod that a group is in; "": none.
 func (a *Agent) pausedPod(group string, now time.Time) string {
+	if a.Pauses.Empty() {
+		return ""
+	}
 	for above := range workload.Above(group) {
 		if !a.Pauses.Paused(above, now) {
 			continue

@@ -230,9 +230,11 @@ func TestPausedPodPausesNewContainers(t *testing.T) {
 	if c := w.status("/kube/pod/b"); c.Paused == nil || c.Released || !strings.HasPrefix(c.Why, "paused") {
 		t.Errorf("paused until %v, released %v: %s", c.Paused, c.Released, c.Why)
 	}
-	err := w.agent.Pause(t.Context(), "/kube/pod/b", 0)
-	if err == nil || !strings.Contains(err.Error(), "resume /kube/pod") {
-		t.Errorf("resumed in a paused pod: %v", err)
+	for _, d := range []time.Duration{0, 10 * time.Second} {
+		err := w.agent.Pause(t.Context(), "/kube/pod/b", d)
+		if err == nil || !strings.Contains(err.Error(), "resume /kube/pod") {
+			t.Errorf("paused for %v in a paused pod: %v", d, err)
+		}
 	}
 	if err := w.agent.Pause(t.Context(), "/kube/pod", 0); err != nil {
 		t.Fatal(err)

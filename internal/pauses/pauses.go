@@ -60,6 +60,9 @@ func (e *BrokenError) Hint() string { return "remove the file; that ends all pau
 
 func (e *BrokenError) Unwrap() error { return e.Err }
 
+// Empty says that no group is.
+func (p *Pauses) Empty() bool { return len(p.until) == 0 }
+
 // Paused says whether a group is paused or released.
 func (p *Pauses) Paused(path string, now time.Time) bool {
 	until, ok := p.until[path]
