@@ -248,7 +248,8 @@ func (u *candidate) viewWhole(in Input, p *podCandidates) View {
 	decided := p.raises(u) // the usage of a pod whose quota follows its containers is not needed
 	raised := decided && u.raised()
 	watched := raised || u.m.lately(in.Now)
-	if decided && u.Strategy.Policy.Quota() && u.Paused == "" { // until the limit covers the demand
+	if decided && u.Strategy.Policy.Quota() && u.Paused == "" && u.limit.Limited() && u.m.budget.left() > 0 {
+		// until the limit covers the demand
 		watched = watched || u.m.everThrottled
 	}
 	if u.refilled(in) && !raised {

@@ -173,6 +173,10 @@ func TestWatchedAfterAThrottle(t *testing.T) {
 		"policy none":        {func(p *Pod) { p.Containers[0].Strategy.Policy = strategy.None }, false, false},
 		"paused":             {func(p *Pod) { p.Containers[0].Paused = "it is paused" }, false, false},
 		"a pod that follows": {func(*Pod) {}, true, false},
+		"without a budget":   {func(p *Pod) { p.Containers[0].Strategy.CFSQuotaBurstPeriodSeconds = 0 }, false, false},
+		"its limit is gone": {func(p *Pod) {
+			p.Containers[0].Limit.Quota, p.Containers[0].Disk.Quota = cpu.Unlimited, cpu.Unlimited
+		}, false, false},
 	} {
 		s, used := NewState(0), time.Duration(0)
 		watched := func(after time.Duration) bool {
