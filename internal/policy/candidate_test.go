@@ -248,7 +248,7 @@ func TestRaiseBesideABlockedBurst(t *testing.T) {
 		{50 * ms, plan.Free, 1000, 0, "150ms"},
 		{50 * ms, plan.Foreign, 1000, 0, "110ms"},
 		{50 * ms, plan.Waiting, 1000, 0, "110ms"},
-		{50 * ms, plan.NoRaise, 1000, 0, "110ms"}, // it is lowered, and counts until then
+		{50 * ms, plan.NoRaise, 20, 40 * ms, "100ms"}, // the burst is lowered to 10 ms
 		{150 * ms, plan.Foreign, 1000, 0, "110ms"},
 		{50 * ms, plan.Foreign, 20, 40 * ms, "70ms"}, // what is used, the burst and the quota are the cap
 	} {

@@ -86,8 +86,9 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 
 // relieve books, once, that a raise is lowered which the node's use still shows.
 func (s *State) relieve(now time.Time, u *candidate) {
-	if !slices.ContainsFunc(s.relief, func(r relief) bool { return r.of == u.ID }) {
-		s.relief = append(s.relief, relief{u.ID, u.m.owner.Namespace, now.Add(NodeSpan), u.above()})
+	if !now.Before(u.m.relieved) {
+		u.m.relieved = now.Add(NodeSpan)
+		s.relief = append(s.relief, relief{u.ID, u.m.owner.Namespace, u.m.relieved, u.above()})
 	}
 }
 

@@ -226,6 +226,7 @@ type memory struct {
 	wait             plan.Backoff // after the guard took a raise back
 	throttledAt      time.Time
 	everThrottled    bool
+	relieved         time.Time // until then the node's use may still show a raise that was lowered
 	overdue          time.Time // when a waiting lowering was first postponed
 	seeking          time.Time // since when a moment is sought for a raise (changes.go)
 	throttledPeriods throttledPeriods
