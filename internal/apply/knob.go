@@ -2,6 +2,7 @@ package apply
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -164,8 +165,8 @@ func clamps(c plan.Change, held plan.Value) bool {
 
 // took is how many writes the kernel took, of one that ended so.
 func took(err error) int {
-	if err != nil {
-		return 0
+	if err == nil || errors.Is(err, cgroup.ErrBurst) {
+		return 1
 	}
-	return 1
+	return 0
 }

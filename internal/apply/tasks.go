@@ -40,7 +40,7 @@ type attribute struct {
 var (
 	errNoTasks = errors.New("tasks cannot be set here")
 	// errHidden: v2 lists such a task as 0, which system calls take for the calling thread.
-	errHidden = errors.New("tasks of another PID namespace cannot be seen: it takes hostPID: true, or --pid=host")
+	errHidden = errors.New("tasks of another PID namespace cannot be seen: that needs hostPID: true, or --pid=host")
 )
 
 func attributeOf(t Tasks, knob plan.Knob) (attribute, error) {
