@@ -174,7 +174,7 @@ func (g *Group) idleSandbox() bool {
 // counted is the status of the group with its throttles.
 func (g *Group) counted(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
 	c := g.container(now)
-	g.throttles.add(t, watched, &c.Totals)
+	g.throttles.add(t, watched, scheduled.Wall, &c.Totals)
 	addThrottles(scheduled, &c.Totals)
 	return c
 }

@@ -12,18 +12,20 @@ type throttles struct {
 	before   *report.Throttles // eBPF counts before the last unsubscription; nil: there was none
 	now      *report.Throttles // eBPF counts since then; nil: the group was never subscribed
 	sum      *report.Throttles // of both. Nobody writes to it: it is in the status as long as nothing changes
-	estimate time.Duration     // of the time lost, at the last call
+	estimate time.Duration     // of the time lost, without that by a scheduler, at the last call
 	guessed  time.Duration     // the part of the estimate without eBPF counts
 }
 
-// add adds the eBPF counts of a watched group, and puts the sums into totals, which contains the estimate.
-func (h *throttles) add(t report.Throttles, watched bool, totals *report.Totals) {
+// add adds the eBPF counts of a watched group, and puts the sums into totals, which contains the estimate. The estimate
+// includes what a scheduler has counted, which addThrottles adds.
+func (h *throttles) add(t report.Throttles, watched bool, scheduled time.Duration, totals *report.Totals) {
+	more := totals.ThrottledWall - scheduled - h.estimate // below 0 where the scheduler is ahead of the last reading
+	h.estimate += max(0, more)
 	if watched {
 		h.take(t)
 	} else {
-		h.guessed += totals.ThrottledWall - h.estimate
+		h.guessed += max(0, more)
 	}
-	h.estimate = totals.ThrottledWall
 	if h.now == nil {
 		return
 	}

@@ -27,7 +27,7 @@ func TestThrottleBook(t *testing.T) {
 		{watched: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
 	} {
 		totals := report.Totals{ThrottledWall: c.guess}
-		h.add(report.Throttles{Begun: c.begun, Wall: c.wall}, c.watched, &totals)
+		h.add(report.Throttles{Begun: c.begun, Wall: c.wall}, c.watched, 0, &totals)
 		events := int64(-1)
 		if totals.Events != nil {
 			events = totals.Events.Begun
@@ -44,5 +44,26 @@ func TestSchedulerAddsToTheBook(t *testing.T) {
 	c := g.counted(time.Time{}, report.Throttles{Begun: 1, Wall: 5 * ms}, true, report.Throttles{Begun: 1, Wall: ms})
 	if got := c.Totals; got.ThrottledWall != 36*ms || got.Events.Wall != 6*ms {
 		t.Errorf("lost %v, of which %v counted", got.ThrottledWall, got.Events.Wall)
+	}
+}
+
+// TestSchedulerIsNotGuessed: what a scheduler counts is in the estimate too, and is not counted again once the programs
+// count. It may be ahead of the last reading.
+func TestSchedulerIsNotGuessed(t *testing.T) {
+	g := &Group{Group: &observe.Group{}}
+	for _, c := range []struct {
+		estimate, scheduled time.Duration
+		watched             bool
+		want                time.Duration
+	}{
+		{10 * ms, 15 * ms, false, 10 * ms}, {15 * ms, 15 * ms, false, 15 * ms}, {19 * ms, 15 * ms, false, 19 * ms},
+		{20 * ms, 16 * ms, true, 22 * ms}, {30 * ms, 26 * ms, true, 32 * ms},
+	} {
+		g.totals.ThrottledWall = c.estimate
+		programs := report.Throttles{Begun: 1, Wall: 2 * ms}
+		if got := g.counted(time.Time{}, programs, c.watched, report.Throttles{Begun: 1, Wall: c.scheduled}); c.want !=
+			got.Totals.ThrottledWall {
+			t.Errorf("%+v: lost %v", c, got.Totals.ThrottledWall)
+		}
 	}
 }
