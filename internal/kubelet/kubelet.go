@@ -2,6 +2,7 @@
 package kubelet
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -23,15 +25,45 @@ const Var = "PLIMSOLL_KUBELET_DIR"
 type Files struct {
 	Dirs  []string // the first one with the file counts, and the error is that of the first
 	Given bool     // there is a kubelet: a state that is not there is elsewhere
+	last  *decoded // nil: each time anew
+}
+
+// decoded is the last configuration that was read: it is asked for every other second, and hardly ever changes.
+type decoded struct {
+	mu   sync.Mutex
+	data []byte
+	file configuration
+	err  error
+}
+
+// configuration is what counts of the kubelet's.
+type configuration struct {
+	CPUs   any            `yaml:"reservedSystemCPUs"`
+	Kube   map[string]any `yaml:"kubeReserved"`
+	System map[string]any `yaml:"systemReserved"`
+}
+
+func (d *decoded) of(data []byte) (configuration, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.data == nil || !bytes.Equal(data, d.data) {
+		d.data, d.file = data, configuration{}
+		// Of two equal keys the kubelet takes the last (pkg/kubelet/kubeletconfig/util/codec,
+		// DecodeKubeletConfiguration).
+		if d.err = yaml.UnmarshalWithOptions(data, &d.file, yaml.AllowDuplicateMapKey()); d.err != nil {
+			d.err = errors.New(configFile + " is no configuration of a kubelet")
+		}
+	}
+	return d.file, d.err
 }
 
 // OfHost is this node's. By default, a container sees it through process 1, if it has CAP_SYS_PTRACE
 // (fs/proc/base.c, proc_pid_get_link).
 func OfHost() Files {
 	if dir := os.Getenv(Var); dir != "" {
-		return Files{Dirs: []string{dir}, Given: true}
+		return Files{Dirs: []string{dir}, Given: true, last: &decoded{}}
 	}
-	return Files{Dirs: []string{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"}}
+	return Files{Dirs: []string{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"}, last: &decoded{}}
 }
 
 func (k Files) read(name string) ([]byte, error) {
@@ -89,18 +121,17 @@ func (k Files) Reserved() (cpu.Set, float64) {
 }
 
 func (k Files) reserved() (cpu.Set, float64, error) {
-	var file struct {
-		CPUs   any            `yaml:"reservedSystemCPUs"`
-		Kube   map[string]any `yaml:"kubeReserved"`
-		System map[string]any `yaml:"systemReserved"`
-	}
 	data, err := k.read(configFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, err
 	}
-	// of two equal keys the kubelet takes the last (pkg/kubelet/kubeletconfig/util/codec, DecodeKubeletConfiguration)
-	if yaml.UnmarshalWithOptions(data, &file, yaml.AllowDuplicateMapKey()) != nil {
-		return nil, 0, errors.New(configFile + " is no configuration of a kubelet")
+	last := k.last
+	if last == nil {
+		last = &decoded{}
+	}
+	file, err := last.of(data)
+	if err != nil {
+		return nil, 0, err
 	}
 	flags, err := k.flags()
 	if err != nil {
