@@ -140,7 +140,8 @@ func (r *Ring) Write(b flight.Batch, now time.Time) error {
 // memory is about what a batch takes, in bytes.
 func memory(b flight.Batch) (n int) {
 	for i := range b.Rows {
-		n += rowBytes + 4*(cap(b.Rows[i].Used)+cap(b.Rows[i].ThrottledMs))
+		m := &b.Rows[i]
+		n += rowBytes + 4*(cap(m.Used)+cap(m.ThrottledMs)+cap(m.RefillAt)+cap(m.QuotaAt)) + 8*cap(m.QuotaUs)
 	}
 	return n
 }
