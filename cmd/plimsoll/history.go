@@ -312,8 +312,8 @@ func waitsOf(w *flight.Waits) *report.HistoryWaits {
 	return h
 }
 
-// once makes one of the rows of one minute: the agent was restarted in it, or the clock was set back. Each mean is over
-// what is recorded of the whole minute, so that they add up.
+// once makes one of the rows of one minute: the agent was restarted in it, the clock was set back, or the period
+// changed. Each mean is over what is recorded of the whole minute, so that they add up.
 func once(rows []report.HistoryMinute) (list []report.HistoryMinute) {
 	for _, m := range rows {
 		n := len(list)

@@ -94,7 +94,8 @@ func Write(w io.Writer, t Trace) error {
 	return nil
 }
 
-// Save writes a recording in one piece: a reader finds the files as they were before, or whole.
+// Save writes a recording in one piece: a reader finds the file as it was before, or whole. An array and its metadata
+// are two files: both are on disk before either takes its place.
 func Save(name string, t Trace) error {
 	kind, err := kindOf(name)
 	if err == nil && t.Len() == 0 {
