@@ -64,7 +64,7 @@ func TestSteeringOfALoopThatHangs(t *testing.T) {
 			defer close(a.hangs)
 			begin := time.Now()
 			_, stderr, err := n.run(args)
-			if took := time.Since(begin); err == nil || took > steerTimeout/2 || exitCode(err) != exitNoAgent ||
+			if took := time.Since(begin); err == nil || took > 2*askTimeout || exitCode(err) != exitNoAgent ||
 				!strings.Contains(stderr, hint) {
 				t.Errorf("%v after %v, %q; want no answer soon, and the hint %q", err, took, stderr, hint)
 			}
@@ -77,34 +77,45 @@ func TestSteeringOfALoopThatHangs(t *testing.T) {
 
 // TestSteeringOfASlowLoop: an agent that gives no answer at first is asked again.
 func TestSteeringOfASlowLoop(t *testing.T) {
-	t.Parallel()
-	a := &fakeAgent{hangs: make(chan struct{})}
-	n := newNode(t).withAgent(t, a)
-	time.AfterFunc(3*time.Second, func() { close(a.hangs) })
-	if _, stderr, err := n.run("hold"); err != nil || len(a.calls) != 1 {
-		t.Errorf("%v, %q; the agent got the calls %q", err, stderr, a.calls)
+	n := newNode(t)
+	asked := n.answersWith(t, func(n int, w http.ResponseWriter) {
+		if n == 1 {
+			http.Error(w, "{}", http.StatusServiceUnavailable)
+		}
+	})
+	if _, stderr, _ := n.run("resume"); !slices.Contains(*asked, http.MethodPost) {
+		t.Errorf("%s; the requests %v, want a POST", stderr, *asked)
 	}
 }
 
 // TestRetireLeavesAnUnknownAgentAlone: an agent that does not say whose it is may be another installation's.
 func TestRetireLeavesAnUnknownAgentAlone(t *testing.T) {
 	n := newNode(t)
+	asked := n.answersWith(t, func(_ int, w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "1") // it answers others
+		http.Error(w, "{}", http.StatusServiceUnavailable)
+	})
+	if _, _, err := n.run("retire", "--installation", "plimsoll/x"); !errors.Is(err, web.ErrBusy) ||
+		slices.Contains(*asked, http.MethodPost) {
+		t.Errorf("%v, and the requests %v; want ErrBusy, and no POST", err, *asked)
+	}
+}
+
+// answersWith serves the control socket. It returns the methods of the requests, which are numbered from 1.
+func (n testNode) answersWith(t *testing.T, answer func(n int, w http.ResponseWriter)) (asked *[]string) {
+	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(n.state, web.ControlSocket))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked []string
+	asked = new([]string)
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method)
-		w.Header().Set("Retry-After", "1") // it answers others
-		http.Error(w, "{}", http.StatusServiceUnavailable)
+		*asked = append(*asked, r.Method)
+		answer(len(*asked), w)
 	})}
 	go server.Serve(l)
-	defer server.Close()
-	if _, _, err := n.run("retire", "--installation", "plimsoll/x"); !errors.Is(err, web.ErrBusy) ||
-		slices.Contains(asked, http.MethodPost) {
-		t.Errorf("%v, and the requests %v; want ErrBusy, and no POST", err, asked)
-	}
+	t.Cleanup(func() { server.Close() })
+	return asked
 }
 
 // TestRestoreUnlessRunning: with a running agent, or a successor that takes over, nothing is restored, no agent is
