@@ -101,8 +101,8 @@ func (o *owner) busy() (list []*container, pods []*pod) {
 	return list, pods
 }
 
-// job gives one of the busy containers a job. Every third time its limit is changed as well, which then meets a
-// raise.
+// job gives one of the busy containers a job. Every third time the limit of one is changed, of one that is raised if
+// there is any: on a full node there are few.
 func (o *owner) job() error {
 	list, pods := o.busy()
 	if len(list) == 0 {
@@ -110,17 +110,32 @@ func (o *owner) job() error {
 	}
 	i := o.rng.IntN(len(list))
 	o.counts.Jobs++
-	if o.rng.IntN(3) == 0 && !pods[i].resizes() {
-		o.resizeOne(pods[i], list[i])
+	if o.rng.IntN(3) == 0 {
+		changed := i
+		for k := range list {
+			if at := (i + k) % len(list); o.raised(list[at]) && !pods[at].resizes() {
+				changed = at
+				break
+			}
+		}
+		if !pods[changed].resizes() {
+			o.resizeOne(pods[changed], list[changed])
+		}
 	}
 	return list[i].process.Write(rounds)
 }
 
 func (o *owner) resize(p *pod) { o.resizeOne(p, p.containers[o.rng.IntN(len(p.containers))]) }
 
+// raised says whether the file of a container holds another quota than the kubelet's.
+func (o *owner) raised(c *container) bool {
+	held, err := o.groups.Tree().Bandwidth(c.group)
+	return err == nil && held.Quota != c.written.quota()
+}
+
 // resizeOne changes the spec; the kubelet follows a moment later.
 func (o *owner) resizeOne(p *pod, c *container) {
-	if held, err := o.groups.Tree().Bandwidth(c.group); err == nil && held.Quota != c.written.quota() {
+	if o.raised(c) {
 		o.counts.AtRaise++
 	}
 	c.spec, c.settled = o.anyLimit(c.spec), time.Time{}
