@@ -242,13 +242,13 @@ func (d *Discoverer) report(group, reason, what string) {
 	}
 }
 
-// podAbove is the pod of a group of the last snapshot; nil: there is none.
+// podAbove is the pod of the last snapshot that a group is in; nil: there is none.
 func (d *Discoverer) podAbove(group string) *pod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range d.groups {
-		has := func(c workload.Container) bool { return c.Path == group || c.Scope.Path == group }
-		if p.Path == group || slices.ContainsFunc(p.Containers, has) {
+		in := func(c workload.Container) bool { return group == c.Path || workload.Under(group, c.Path) }
+		if p.Path != "" && (group == p.Path || workload.Under(group, p.Path)) || slices.ContainsFunc(p.Containers, in) {
 			uid, _ := podOf(p)
 			return d.pods[uid]
 		}

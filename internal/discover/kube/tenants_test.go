@@ -147,7 +147,7 @@ func TestBoundsAreReported(t *testing.T) {
 	w.given(node(nil), web(""))
 	w.pod(0)
 	for range 2 {
-		w.d.Bounded("/kubepods/burstable/podu1/"+id("a"), "extraCoresPerPod keeps it from more")
+		w.d.Bounded("/kubepods/burstable/podu1/"+id("a")+"/init.scope", "extraCoresPerPod keeps it from more")
 		w.d.Bounded("/system.slice/x.service", "not a pod's")
 	}
 	want := []string{"CPUBurstCut Pod default/web extraCoresPerPod keeps it from more"}
