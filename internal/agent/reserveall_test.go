@@ -24,8 +24,9 @@ func TestReserveAll(t *testing.T) {
 		w.made("/batch", 100*ms, workload.ExclusiveByClass, 1)
 		w.place.pods[3].Containers[0].Class = workload.ClassBE
 		w.made("/nothing", cpu.Unlimited, workload.ExclusiveByClass, 0)
+		w.made("/zero", cpu.Unlimited, workload.ExclusiveByClass, workload.LeastRequest)
 		w.made("/small", 50*ms, workload.ExclusiveByClass, 0.4)
-		groups := []string{"/web", "/limit", "/no", "/batch", "/nothing", "/small"}
+		groups := []string{"/web", "/limit", "/no", "/batch", "/nothing", "/zero", "/small"}
 		before := w.files(groups...)
 		w.run(time.Second)
 		if got := w.files(groups...); got != before {
@@ -36,7 +37,8 @@ func TestReserveAll(t *testing.T) {
 		all.All = true
 		w.agent.Reserve(all)
 		w.run(3 * time.Second)
-		want := "/web=0-1 max, /limit=2-3 max, /no=5-7 100ms, /batch=5-7 100ms, /nothing=5-7 max, /small=4-7 50ms"
+		want := "/web=0-1 max, /limit=2-3 max, /no=5-7 100ms, /batch=5-7 100ms, /nothing=5-7 max, /zero=5-7 max, " +
+			"/small=4-7 50ms"
 		if got := w.files(groups...); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

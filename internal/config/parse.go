@@ -16,10 +16,6 @@ import (
 // maxRequest bounds a request in CPUs: NR_CPUS is at most 8192 on every architecture.
 const maxRequest = 8192
 
-// LeastRequest stands for a request of 0, which would be one that is not known. It is the share of a CPU that the
-// kubelet gives a container that requests none (MinShares of 1024).
-const LeastRequest = 2.0 / 1024
-
 // Parse reads a configuration file; name is what errors call it. An error is Errors: all faults of the file.
 func Parse(name string, data []byte) (*File, error) {
 	r := reader{name}
@@ -82,7 +78,7 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 	list = append(list,
 		entry{"request", r.quantity(func(cpus float64) {
 			if cpus == 0 {
-				cpus = LeastRequest
+				cpus = workload.LeastRequest
 			}
 			o.request = &cpus
 		})},

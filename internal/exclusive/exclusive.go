@@ -281,7 +281,7 @@ func (c *CPUs) requesters(pods []workload.Pod, in *reserve.Input) {
 				request = limit
 			}
 			exclusive, byNode := x.Asks(c.Rules)
-			if exclusive == workload.ExclusiveNo || byNode && request == 0 {
+			if exclusive == workload.ExclusiveNo || byNode && request <= workload.LeastRequest && math.IsInf(limit, 1) {
 				in.Requested += x.Request
 				continue
 			}

@@ -70,6 +70,10 @@ func RoundedUp(b cpu.Bandwidth) int64 {
 	return (int64(b.CPUs()*1e6+0.5) + step - 1) / step * step
 }
 
+// LeastRequest stands for a request of 0 CPUs, which would be one that is not known. It is the share of a CPU that the
+// kubelet gives a container that requests none (MinShares of 1024).
+const LeastRequest = 2.0 / 1024
+
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.
 type Container struct {
 	ID

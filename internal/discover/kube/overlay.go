@@ -171,7 +171,7 @@ func (o *overlay) layContainer(c *workload.Container, known *pod, is container) 
 	case is.request > 0:
 		c.Request = is.request.cpus()
 	case is.limit.to > 0: // a request of 0: its limit is no reservation
-		c.Request = config.LeastRequest
+		c.Request = workload.LeastRequest
 	}
 	limit := is.limit
 	if limit.to == 0 { // the kubelet gives it the pod's own (kuberuntime_container_linux.go, getCPULimit)
