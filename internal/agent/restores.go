@@ -89,7 +89,7 @@ func (a *Agent) retryRestores(now time.Time) {
 		if key.Knob.OfBandwidth() && a.groups[key.ID] != nil || e.Intended != "" && e.Intended != e.Baseline {
 			a.forgetPending(key)
 		}
-		due = due || !e.Ours() || mayRetry(e, now)
+		due = due || mayRetry(e, now)
 	}
 	if len(a.pending) == 0 || !due { // the whole journal is looked at
 		return

@@ -158,10 +158,11 @@ func (a *Agent) whyPaused(group string, now time.Time) string {
 // pause is the pause of a group, or that of its pod: a container may be newer than the pause.
 func (a *Agent) pause(group string, now time.Time) (until time.Time, released, paused bool) {
 	until, released, paused = a.Pauses.Until(group, now)
+	if paused {
+		return until, released, paused
+	}
 	if pod := a.pausedPod(group, now); pod != "" {
-		if end, isRelease, _ := a.Pauses.Until(pod, now); !paused || end.After(until) {
-			return end, isRelease, true
-		}
+		return a.Pauses.Until(pod, now)
 	}
 	return until, released, paused
 }

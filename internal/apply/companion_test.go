@@ -104,7 +104,7 @@ func TestNothingIsReadAfterTheQuota(t *testing.T) {
 		written = written || op == "write"
 		return nil
 	}
-	if r := n.do(n.change("/pod/b", plan.Quota, "80ms"), plan.Applied); r.InForce != "" || r.Err == "" {
+	if r := n.do(n.change("/pod/b", plan.Quota, "80ms"), plan.Applied); r.InForce != "" || r.Err == "" || r.Taken != 1 {
 		t.Errorf("%+v", r)
 	}
 	n.k.Fault = nil

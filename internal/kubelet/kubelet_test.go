@@ -8,6 +8,7 @@ import (
 )
 
 func TestFiles(t *testing.T) {
+	last := &decoded{} // of the case before
 	for _, c := range []struct {
 		state, config, flags string
 		owner, reserve       string
@@ -39,7 +40,7 @@ func TestFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k := Files{Dirs: []string{empty, dir}}
+		k := Files{Dirs: []string{empty, dir}, last: last}
 		if got := k.Owner(); got != c.owner {
 			t.Errorf("%+v: owner %q", c, got)
 		}

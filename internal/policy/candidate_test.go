@@ -220,6 +220,9 @@ func TestRestoreInAnOverload(t *testing.T) {
 	at(100*ms, 0.5, "")
 	for after := 200 * ms; after <= 1500*ms; after += 100 * ms {
 		out := at(after, 2.5, "it is paused")
+		if after < NodeSpan && len(s.relief) != 1 {
+			t.Errorf("after %v: counted %d times", after, len(s.relief))
+		}
 		var own []plan.Intent
 		for _, in := range out.Intents {
 			if in.Path == "/a" && in.Knob == plan.Quota {

@@ -247,8 +247,9 @@ func (d *Discoverer) podAbove(group string) *pod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range d.groups {
-		in := func(c workload.Container) bool { return group == c.Path || workload.Under(group, c.Path) }
-		if p.Path != "" && (group == p.Path || workload.Under(group, p.Path)) || slices.ContainsFunc(p.Containers, in) {
+		in := func(above string) bool { return above != "" && (group == above || workload.Under(group, above)) }
+		has := func(c workload.Container) bool { return in(c.Path) || in(c.Scope.Path) }
+		if in(p.Path) || slices.ContainsFunc(p.Containers, has) {
 			uid, _ := podOf(p)
 			return d.pods[uid]
 		}

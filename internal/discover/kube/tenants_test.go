@@ -142,17 +142,21 @@ func TestOnlyInitContainersAreLimited(t *testing.T) {
 
 // TestBoundsAreReported by an Event on the pod of the group, and once.
 func TestBoundsAreReported(t *testing.T) {
-	w := newWorld(t)
-	w.groups.set(group("u1", "a"))
-	w.given(node(nil), web(""))
-	w.pod(0)
-	for range 2 {
-		w.d.Bounded("/kubepods/burstable/podu1/"+id("a")+"/init.scope", "extraCoresPerPod keeps it from more")
-		w.d.Bounded("/system.slice/x.service", "not a pod's")
-	}
-	want := []string{"CPUBurstCut Pod default/web extraCoresPerPod keeps it from more"}
-	if diff := cmp.Diff(want, w.waiting()); diff != "" {
-		t.Error(diff)
+	whole, bare := group("u1", "a"), group("u1", "a")
+	bare.ID = workload.ID{} // its group has no limit
+	for _, p := range []workload.Pod{whole, bare} {
+		w := newWorld(t)
+		w.groups.set(p)
+		w.given(node(nil), web(""))
+		w.pod(0)
+		for range 2 {
+			w.d.Bounded("/kubepods/burstable/podu1/"+id("a")+"/init.scope", "extraCoresPerPod keeps it from more")
+			w.d.Bounded("/system.slice/x.service", "not a pod's")
+		}
+		want := []string{"CPUBurstCut Pod default/web extraCoresPerPod keeps it from more"}
+		if diff := cmp.Diff(want, w.waiting()); diff != "" {
+			t.Errorf("%q: %s", p.Path, diff)
+		}
 	}
 }
 

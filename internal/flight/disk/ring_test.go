@@ -325,6 +325,11 @@ func TestShortPeriodsAreNotKept(t *testing.T) {
 	if err := r.Write(long, t0.Add(time.Minute)); err != nil || len(r.kept) != 0 || r.memory != 0 {
 		t.Errorf("%v; %d minutes of %d bytes are kept", err, len(r.kept), r.memory)
 	}
+	refilled := minute(1, 1)
+	refilled.Rows[0].RefillAt = make([]int32, maxKept/4)
+	if got := memory(refilled); got <= maxKept {
+		t.Errorf("%d bytes with %d refills", got, maxKept/4)
+	}
 	write(t, r, 1, 10, 1)
 	if got := selected(t, dir, 0, 10); len(got.Rows) != 109 || got.Files != 1 || len(got.Rows[0].Used) != 60_000 {
 		t.Errorf("%d rows of %d files", len(got.Rows), got.Files)
