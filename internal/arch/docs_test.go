@@ -121,6 +121,25 @@ func TestLinksBetweenDocuments(t *testing.T) {
 	}
 }
 
+// TestInstalledPolicy: README says which policy the configuration has that it installs.
+func TestInstalledPolicy(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, install, _ := strings.Cut(string(readme), "\n## Install\n")
+	for _, file := range []string{"../../deploy/systemd/config.yaml", "../../deploy/helm/plimsoll/values.yaml"} {
+		config, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := regexp.MustCompile(`(?m)^ +policy: (\w+)$`).FindStringSubmatch(string(config))
+		if policy == nil || !strings.Contains(install, "Both install the policy `"+policy[1]+"`") {
+			t.Errorf("README, Install: the policy of %s is %q", file, policy)
+		}
+	}
+}
+
 // TestHelmCommands: each command of Helm that a document shows names its namespace, and `helm template` leaves out the
 // hooks, which kubectl would apply like everything else. With --reuse-values an upgrade lacks the new chart's defaults.
 func TestHelmCommands(t *testing.T) {
