@@ -23,7 +23,7 @@ import (
 	"plimsoll/internal/web"
 )
 
-// The agent itself listens on no network (docs/ARCHITECTURE.md, Two processes). On a plain host it starts `plimsoll
+// The agent itself listens on no network (docs/SECURITY.md, Two processes). On a plain host it starts `plimsoll
 // serve` as a process without privileges, which ends with it, however it ends:
 // its standard input is a pipe from the agent.
 

@@ -121,6 +121,33 @@ func TestLinksBetweenDocuments(t *testing.T) {
 	}
 }
 
+// TestPackagesAreDescribed: each package has its place in the table of docs/ARCHITECTURE.md, and nothing else has.
+func TestPackagesAreDescribed(t *testing.T) {
+	data, err := os.ReadFile("../../docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(data), "\n| package | what it is |\n|---|---|\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	missing := rules()
+	for line := range strings.Lines(text) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		for name := range strings.SplitSeq(names, ", ") {
+			dir := name
+			if _, ok := missing[dir]; !ok {
+				dir = "internal/" + name
+			}
+			if _, ok := missing[dir]; !ok {
+				t.Errorf("docs/ARCHITECTURE.md: %s is there twice, or is no package", name)
+			}
+			delete(missing, dir)
+		}
+	}
+	for dir := range missing {
+		t.Errorf("docs/ARCHITECTURE.md: %s is missing", dir)
+	}
+}
+
 // TestInstalledPolicy: README says which policy the configuration has that it installs.
 func TestInstalledPolicy(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")

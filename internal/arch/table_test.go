@@ -9,7 +9,7 @@ type rule struct {
 	kube    bool     // may import k8s.io/*
 }
 
-// rules is the import table, keyed by the path below the module's root. docs/ARCHITECTURE.md explains it.
+// rules is the import table, keyed by the path below the module's root. docs/ARCHITECTURE.md says what each package is.
 func rules() map[string]rule {
 	values := []string{"cpu", "workload", "strategy", "plan"}
 	and := func(list []string, more ...string) []string { return append(append([]string{}, list...), more...) }
