@@ -30,8 +30,9 @@ func (f *logFlags) called(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-func (f *logFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
+// register adds the flags. verbose says what -v logs.
+func (f *logFlags) register(flags *pflag.FlagSet, verbose string) {
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, verbose)
 	flags.StringVar(&f.format, "log-format", "text", "format of the log on standard error: text or json")
 }
 

@@ -132,7 +132,7 @@ looked after when the configuration, or --include, names them. The default polic
 		"socket from which the state is read; read.sock in the state directory")
 	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from that socket, by name or number; "+
 		"without one, only root and the process that --listen starts")
-	f.logFlags.register(cmd.Flags())
+	f.logFlags.register(cmd.Flags(), "log every write")
 	return cmd
 }
 

@@ -103,7 +103,7 @@ suffices. /healthz and /readyz are open, and say no more than ok. Without --tls-
 	flags.StringVar(&f.node, "node-name", "", "name of the node on the page; the host's name")
 	flags.BoolVar(&f.child, "child", false, "end with standard input, and write the addresses to standard output")
 	_ = flags.MarkHidden("child") // the flag is there
-	f.logFlags.register(flags)
+	f.logFlags.register(flags, "log why a probe fails, and answers that could not be sent")
 	return cmd
 }
 
