@@ -90,9 +90,10 @@ func TestRunbookIsShort(t *testing.T) {
 	}
 }
 
-// TestLinksBetweenDocuments: a link to a file of the repository leads to one, and its heading is there.
+// TestLinksBetweenDocuments: a link to a file of the repository leads to one, and its heading is there. Each picture of
+// the page is shown somewhere.
 func TestLinksBetweenDocuments(t *testing.T) {
-	links := 0
+	links, linked := 0, map[string]bool{}
 	for _, file := range documents(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -108,6 +109,7 @@ func TestLinksBetweenDocuments(t *testing.T) {
 			if path != "" {
 				target = filepath.Join(filepath.Dir(file), path)
 			}
+			linked[target] = true
 			text, err := os.ReadFile(target)
 			if info, statErr := os.Stat(target); statErr != nil {
 				t.Errorf("%s: %s leads nowhere", file, link[1])
@@ -118,6 +120,15 @@ func TestLinksBetweenDocuments(t *testing.T) {
 	}
 	if links < 50 {
 		t.Errorf("only %d links were read", links)
+	}
+	pictures, err := filepath.Glob("../../docs/figures/*.png")
+	if err != nil || len(pictures) == 0 {
+		t.Errorf("%d pictures, %v", len(pictures), err)
+	}
+	for _, file := range pictures {
+		if !linked[file] {
+			t.Errorf("%s: no document shows it", file)
+		}
 	}
 }
 

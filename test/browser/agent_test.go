@@ -147,7 +147,7 @@ func TestAgent(t *testing.T) {
 	fell := p.until(20*time.Second, recent+` * 4 < `+before)
 	t.Logf("the time lost in the last %v fell below a quarter of that in the %v before, after %v", recently, recently,
 		(fell + recently).Round(10*time.Millisecond))
-	pictures(p, url, web.Path)
+	pictures(p, web.Path)
 
 	file := share(t, p, url)
 	stopped(t, p, agent, server)
@@ -214,19 +214,15 @@ func headers(t *testing.T, url string) {
 }
 
 // pictures are those of the documentation.
-func pictures(p *tab, url, group string) {
+func pictures(p *tab, group string) {
 	p.t.Helper()
 	if p.folder() == "" {
 		return
 	}
 	for _, look := range []struct {
-		name, scheme  string
-		width, height int64
-		container     bool
-	}{{"container", "light", 1280, 900, true}, {"container-dark", "dark", 1280, 900, true},
-		{"narrow", "light", 360, 780, false}, {"light", "light", 1280, 900, false}, {"dark", "dark", 1280, 900,
-			false}} {
-		p.do(size(look.width, look.height), media("prefers-color-scheme", look.scheme))
+		name      string
+		container bool
+	}{{"container", true}, {"light", false}} {
 		ask[bool](p, fmt.Sprintf(`(location.hash = %v ? '#/c/' + encodeURIComponent('%s') : '#/', true)`,
 			look.container, group))
 		if look.container {
@@ -239,7 +235,6 @@ func pictures(p *tab, url, group string) {
 		ask[bool](p, `(document.activeElement.blur(), true)`)
 		p.picture(look.name, true)
 	}
-	p.do(size(1280, 900), media("prefers-color-scheme", "light"))
 }
 
 // share takes the file that the page offers.
@@ -287,5 +282,4 @@ func fromFile(t *testing.T, prog *program, file, group string) {
 	p.do(chromedp.Navigate(url + "/#/c/" + strings.ReplaceAll(group, "/", "%2F")))
 	p.until(10*time.Second, `document.querySelectorAll('.plots canvas').length === 3`)
 	p.until(10*time.Second, red(0)+` > 20`)
-	p.picture("recording", true)
 }
