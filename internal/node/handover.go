@@ -113,14 +113,14 @@ func (n *Node) PutBackLeft(passed bool, log *slog.Logger) (left Left) {
 	return left
 }
 
-// Heir is an agent that goes on with what another one has written.
-type Heir interface {
+// Successor is an agent that goes on with what another one has written.
+type Successor interface {
 	Adopt(entries []journal.Entry)
 	Recovered(entries []journal.Entry, results []plan.Result)
 }
 
 // Inherit takes over the journal's entries after a handover. left is what PutBackLeft restored.
-func (n *Node) Inherit(ctx context.Context, a Heir, passed bool, left Left, log *slog.Logger) error {
+func (n *Node) Inherit(ctx context.Context, a Successor, passed bool, left Left, log *slog.Logger) error {
 	if passed && ctx.Err() == nil {
 		a.Adopt(n.Journal.Entries())
 	} else {
