@@ -49,7 +49,7 @@ func (c *contention) period(demand []int64) {
 		c.level(max(0, free))
 	}
 	for j := range c.state {
-		c.settle(j)
+		c.book(j)
 	}
 	c.count(claims-free, free, admitted)
 }
@@ -77,8 +77,8 @@ func (c *contention) level(free int64) {
 	}
 }
 
-// settle books a container's grant. What it may use and did not get is what its neighbours cost it.
-func (c *contention) settle(j int) {
+// book subtracts a container's grant. What it may use and did not get is what its neighbours cost it.
+func (c *contention) book(j int) {
 	s, sh := &c.state[j], &c.shares[j]
 	s.need -= s.grant
 	s.tokens -= s.grant
