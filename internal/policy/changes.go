@@ -21,13 +21,13 @@ func makeIntents(in Input, pods []podCandidates, out *Output) {
 			u.pace(in, out)
 		}
 		if p.pod != nil {
-			p.settle(in, out)
+			p.plan(in, out)
 		}
 		for _, u := range p.containers {
 			u.emit(in, &p, out)
 		}
 		for i := range p.scopes {
-			p.scopes[i].settle(in, out)
+			p.scopes[i].plan(in, out)
 			p.scopes[i].pod.emit(in, &p.scopes[i], out)
 		}
 		if p.pod != nil {
@@ -36,8 +36,8 @@ func makeIntents(in Input, pods []podCandidates, out *Output) {
 	}
 }
 
-// settle decides the changes of the pod by those of its containers, and keeps these within the pod's quota.
-func (p *podCandidates) settle(in Input, out *Output) {
+// plan decides the changes of the pod by those of its containers, and keeps these within the pod's quota.
+func (p *podCandidates) plan(in Input, out *Output) {
 	u := p.pod
 	p.follow(in)
 	u.requested, u.buffer = p.burst(in.Now, in.Rules)
@@ -230,13 +230,13 @@ func (u *candidate) stable(now time.Time) bool {
 	if u.CPUs > 0 { // the node's load is counted without its exclusive CPUs and its use of them (guard.go)
 		return false
 	}
-	return settled(u.QuotaBlocked, u.Disk.Quota, u.quota, u.limit.Quota) &&
-		settled(u.BurstBlocked, u.Disk.Burst, u.buffer, u.limit.Burst) &&
+	return needsNoWrite(u.QuotaBlocked, u.Disk.Quota, u.quota, u.limit.Quota) &&
+		needsNoWrite(u.BurstBlocked, u.Disk.Burst, u.buffer, u.limit.Burst) &&
 		!u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
-// settled says whether a file needs no write, or none before a refused one is tried again.
-func settled(b plan.Blocked, from, to, limit time.Duration) bool {
+// needsNoWrite says whether a file needs no write, or none before a refused one is tried again.
+func needsNoWrite(b plan.Blocked, from, to, limit time.Duration) bool {
 	if b.NotRaised() {
 		return from == to || !b.Allows(from, to, limit)
 	}
