@@ -226,9 +226,9 @@ func TestPreferFollowsAResize(t *testing.T) {
 	w.wantFile(pod+"/cpu.shares", "700")
 }
 
-// TestPreferRespectsStrangers: a group in which somebody runs whom nobody gave a class is no level, and one that has
+// TestUnclassifiedIsNoLevel: a group in which somebody runs whom nobody gave a class is no level, and one that has
 // just come is waited for.
-func TestPreferRespectsStrangers(t *testing.T) {
+func TestUnclassifiedIsNoLevel(t *testing.T) {
 	w := colocated(t, strategy.MechanismIdle, "/web", "/slice/batch")
 	w.kernel.AddGroup("/slice/sshd")
 	w.kernel.SetLoad("/slice/sshd", sim.Spin(1))
