@@ -168,6 +168,7 @@ type Agent struct {
 	sooner         chan struct{}        // next is earlier than before
 	turned         chan struct{}        // a turn has ended
 	notes          []record.Note        // what happened to files, not recorded yet
+	unjournaled    []func() error       // changes of the journal that decisions require
 	adopted        map[workload.ID]bool // groups of the journal of the agent before, until the first reading
 	retired        time.Time            // when Retire was called; zero: it was not
 	ended          bool                 // Run has ended, and everything is restored

@@ -137,5 +137,8 @@ func (a *Agent) note() {
 			a.inJournal(func() error { return a.Writer.Adopt(n.ID, n.Knob, n.Found, n.Base) })
 		}
 	}
-	a.notes = nil
+	for _, change := range a.unjournaled {
+		a.inJournal(change)
+	}
+	a.notes, a.unjournaled = nil, nil
 }

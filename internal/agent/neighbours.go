@@ -66,11 +66,11 @@ func (a services) Overrode(group string) {
 }
 
 func (a services) Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) {
-	a.inJournal(func() error { return a.Writer.Adopt(id, knob, held, base) })
+	a.unjournaled = append(a.unjournaled, func() error { return a.Writer.Adopt(id, knob, held, base) })
 }
 
 func (a services) Forget(id workload.ID, knob plan.Knob) {
-	a.inJournal(func() error { return a.Writer.Forget(id, knob) })
+	a.unjournaled = append(a.unjournaled, func() error { return a.Writer.Forget(id, knob) })
 }
 
 // inJournal makes a change of the journal, except in a dry run.

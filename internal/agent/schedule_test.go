@@ -104,6 +104,46 @@ func TestSchedule(t *testing.T) {
 	w.wantRaised("/hog", 50*ms)
 }
 
+// TestOnlyDoChanges: before do, a turn neither loads nor unloads a scheduler, and uses no writer: that has the journal.
+func TestOnlyDoChanges(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	turn := func(before func()) {
+		a, now, writer := w.agent, w.kernel.Now(), w.agent.Writer
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.Writer = nil // a call would panic
+		in, gone := a.read(now)
+		decided := a.decide(now, in)
+		changes := a.plan(now, decided)
+		a.Writer = writer
+		before()
+		a.recordTurn(now, decided, a.do(now, gone, decided, changes))
+	}
+	turn(func() {
+		if len(l.opened) > 0 {
+			t.Error("a scheduler is loaded before do")
+		}
+	})
+	if len(l.opened) != 1 {
+		t.Fatalf("%d loads, want 1", len(l.opened))
+	}
+	w.run(2 * time.Second)
+	if err := w.kernel.ForeignWrite("cpu/batch/cpu.idle", "0"); err != nil { // the weight is the owner's as well now
+		t.Fatal(err)
+	}
+	w.ask(strategy.MechanismIdle)
+	had := w.knobs()
+	turn(func() {
+		if l.last().closed {
+			t.Error("the scheduler is unloaded before do")
+		}
+	})
+	if has := w.knobs(); !l.last().closed || slices.Equal(had, has) {
+		t.Errorf("closed: %v; in the journal before: %v, after: %v", l.last().closed, had, has)
+	}
+}
+
 // become gives /batch another class.
 func (w *world) become(class workload.Class) {
 	pods := slices.Clone(w.place.pods)

@@ -34,7 +34,8 @@ func (a *Agent) Tick(now time.Time) Turn {
 	return turn
 }
 
-// tick takes one turn. Only do writes, and it learns from each write at once.
+// tick takes one turn. Only do writes, loads a scheduler and changes the journal; it learns from each write at once.
+// The subscription to throttle events follows the groups that are read (watch) and the decisions on them (attend).
 func (a *Agent) tick(now time.Time) Turn {
 	in, gone := a.read(now)
 	decided := a.decide(now, in)
@@ -98,7 +99,8 @@ type decided struct {
 	cpus       ledger.Want
 }
 
-// decide runs all deciders.
+// decide makes all decisions. Those on bandwidth need only what read has read. Which other files matter depends on the
+// decisions themselves: colocation and exclusive CPUs read those here, and show them to the ledger.
 func (a *Agent) decide(now time.Time, in policy.Input) decided {
 	if a.wasHeld && !in.Held {
 		a.cpus.Again() // containers may have lost their CPUs
@@ -106,7 +108,7 @@ func (a *Agent) decide(now time.Time, in policy.Input) decided {
 	a.wasHeld = in.Held
 	return decided{
 		bandwidth:  a.state.Decide(in),
-		colocation: a.colocation.Decide(now, a.snapshot, a.Strategy.Colocation, !a.DryRun && !a.held()),
+		colocation: a.colocation.Decide(now, a.snapshot, a.Strategy.Colocation),
 		cpus:       a.cpus.Decide(now, a.snapshot),
 	}
 }
@@ -116,10 +118,14 @@ func (a *Agent) plan(now time.Time, d decided) []plan.Change {
 	return a.ledger.PlanAll(now, ledger.Want{Intents: d.bandwidth.Intents}, d.colocation, d.cpus)
 }
 
-// do writes: restores in groups that are no longer managed, and the changes.
+// do brings the journal and the scheduler in line with the decisions. Then it writes: restores in groups that are no
+// longer managed, and the changes.
 func (a *Agent) do(now time.Time, gone []*observe.Group, d decided, changes []plan.Change) []plan.Result {
 	a.Writer.SetHold(a.held())
 	a.note()
+	if d.colocation.Of != nil {
+		a.colocation.Schedule(now, !a.held())
+	}
 	a.leave(now, gone)
 	results := a.writeAll(changes)
 	if d.cpus.Of != nil {

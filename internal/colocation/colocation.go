@@ -1,6 +1,6 @@
 // Package colocation gathers the inputs of decisions on online and offline work: the tree of groups, the values of
 // files and tasks, and the use of offline work. Package policy decides. The ledger compares the values of the files.
-// The package also keeps what the status shows. It writes nothing.
+// The package also keeps what the status shows. It writes no file, and Decide loads no scheduler: Schedule does.
 package colocation
 
 import (
@@ -43,7 +43,7 @@ type Agent interface {
 	Topology() (on cpu.Topology, taken string, err error)
 	// Saw records an event of a quota or burst file.
 	Saw(key plan.Key, held plan.Value, event ledger.Event)
-	// Adopt and Forget keep the journal in step with the ledger.
+	// Adopt and Forget bring the journal in step with the ledger, before the turn's first write.
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value)
 	Forget(id workload.ID, knob plan.Knob)
 	// Yield lets waiting throttles be answered. Outside does, too, while do runs, which must use neither the ledger nor
@@ -135,8 +135,8 @@ func (c *Colocation) news(pods []workload.Pod, requested strategy.Colocation) bo
 }
 
 // Decide makes the intents by which the kernel runs online work before offline work, and shows the ledger the values of
-// the files. free says that a scheduler may be loaded.
-func (c *Colocation) Decide(now time.Time, pods []workload.Pod, requested strategy.Colocation, free bool) ledger.Want {
+// the files.
+func (c *Colocation) Decide(now time.Time, pods []workload.Pod, requested strategy.Colocation) ledger.Want {
 	if !c.due(now, pods, requested) {
 		return ledger.Want{}
 	}
@@ -160,7 +160,6 @@ func (c *Colocation) Decide(now time.Time, pods []workload.Pod, requested strate
 	c.mechanism, c.why = mechanism, why
 	intents := policy.Colocate(mechanism, requested.Slice, c.levels, machine)
 	intents = append(intents, c.suppress(now, requested.Suppress, c.levels)...)
-	c.schedule(now, mechanism, free)
 	return ledger.Want{Intents: c.seeKnobs(now, intents), Of: c.Claims}
 }
 

@@ -12,11 +12,12 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// schedule runs our sched_ext scheduler where that is the mechanism, and makes the groups due that it has throttled.
-func (c *Colocation) schedule(now time.Time, mechanism strategy.Mechanism, free bool) {
+// Schedule runs our sched_ext scheduler where that is the mechanism decided on, and makes the groups due that it has
+// throttled. free says that it may be loaded.
+func (c *Colocation) Schedule(now time.Time, free bool) {
 	options := schedext.Options{Expel: c.requested.Expels() || expels(c.levels), SchedExt: c.requested.SchedExt}
-	changed := c.Scheduler.Keep(now, free, c.requested.Mechanism == strategy.MechanismSchedExt, mechanism, options,
-		c.levels)
+	changed := c.Scheduler.Keep(now, free, c.requested.Mechanism == strategy.MechanismSchedExt, c.mechanism,
+		options, c.levels)
 	if len(changed) == 0 {
 		return
 	}

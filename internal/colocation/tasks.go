@@ -31,7 +31,8 @@ func (c *Colocation) countTasks(key plan.Key) (map[plan.Value]int, error) {
 	return counts, err
 }
 
-// cookie makes a cookie where core scheduling is requested.
+// cookie makes a cookie where core scheduling is requested: the intents name it. Before the first write only a thread
+// of this process has it.
 func (c *Colocation) cookie(requested strategy.Mechanism) {
 	m := &c.Machine
 	if requested != strategy.MechanismCoreSched || !m.CoreSched || m.Cookie != "" || c.Tasks == nil {

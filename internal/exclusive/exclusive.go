@@ -53,7 +53,7 @@ func (o Options) Known() *ledger.Ledger { return o.ledger }
 type Agent interface {
 	// Due makes the next turn read a group: its quota may be removed or restored now.
 	Due(now time.Time, group string)
-	// Adopt and Forget keep the journal in step with the ledger.
+	// Adopt and Forget bring the journal in step with the ledger, before the turn's first write.
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value)
 	Forget(id workload.ID, knob plan.Knob)
 	// Overrode records that another program has set a group's CPUs.
