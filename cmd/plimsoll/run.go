@@ -198,10 +198,10 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 	defer heart.Close()
 	a.Beat = heart.Beat
 	k.Serve(a)
-	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(n.Tree, k.Over(found), throttles, log)
-	r := reporter{a, k, resizes, features.Sight(n.Tree, log), named, measured,
-		time.AfterFunc(slim.TidyAfter, slim.Tidy), lines, g.flags(), f.kube.installation,
-		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(n, a, log)}
+	r := reporter{Agent: a, cluster: k, named: named, lines: lines, resizes: f.kube.nri.open(f.kube.on, a, log),
+		meters: f.openMeters(n.Tree, k.Over(found), throttles, log), unseen: features.Sight(n.Tree, log),
+		tidy: time.AfterFunc(slim.TidyAfter, slim.Tidy), flags: g.flags(), installation: f.kube.installation}
+	r.flight, r.receipts = f.flight.newRecorder(g, recorded, a.Containers, r.meters, log), g.openReceipts(n, a, log)
 	address, err := f.listenFor(c, g, r, g.dryRun(a, n.Journal.Entries), recorded)
 	if err != nil {
 		return c.End(err)
