@@ -87,7 +87,7 @@ func (a *Agent) concerned(now time.Time, throttles []bandwidth.Throttle) []*work
 					a.record.Decided(policy.KindRefusedWrites, 1)
 				} else {
 					g.Due, g.Watched = now, true
-					a.reader.Answered(g.Group.Group)
+					a.reader.Answered(g.Group)
 					g.MarkDue()
 				}
 			}

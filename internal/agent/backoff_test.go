@@ -210,7 +210,7 @@ func TestLoneContainerIdles(t *testing.T) {
 		w.calm("/a", strategy.Auto)
 		w.run(4 * time.Second)
 		g := w.agent.groups[w.id("/a")]
-		if !w.agent.reader.Skipped(g.Group.Group) {
+		if !w.agent.reader.Skipped(g.Group) {
 			t.Errorf("told %v: an idle container is not skipped: %+v", active, g)
 		}
 		w.kernel.SetLoad("/a", sim.Spin(2))

@@ -39,7 +39,7 @@ func (a *Agent) judge(now time.Time) {
 		if g.refill == nil || now.Before(g.refill.Due()) {
 			return g.refill == nil
 		}
-		counters, err := a.reader.Counters(g.Group.Group, g.refill.Before.HasUsage)
+		counters, err := a.reader.Counters(g.Group, g.refill.Before.HasUsage)
 		if err != nil { // it is gone
 			g.refill = nil
 			return true
@@ -56,9 +56,9 @@ func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 	}
 	refill := g.refill
 	g.refill = nil
-	a.record.Effect(g.Group, refill, e)
+	a.record.Effect(g.Account, refill, e)
 	of, node := a.state.Refilled(now, refill, e)
-	a.record.Trust(g.Group, of)
+	a.record.Trust(g.Account, of)
 	a.record.Trust(nil, node)
 }
 
@@ -99,7 +99,7 @@ func (a *Agent) undone(now time.Time) {
 		}
 		g.Stale(now)
 		if held, err := u.InFile.Time(); err == nil && g.Declared == nil {
-			a.record.Undone(g.Group, held)
+			a.record.Undone(g.Account, held)
 		}
 	}
 }

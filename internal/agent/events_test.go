@@ -291,7 +291,7 @@ func TestWhoseEventsAreSuppressed(t *testing.T) {
 	if len(e.suppressed) > 0 {
 		t.Errorf("suppressed, and not watched: %v", e.suppressed)
 	}
-	if got := w.agent.reader.Interval(w.agent.groups[passive.ID].Group.Group); got != observe.CappedEvery {
+	if got := w.agent.reader.Interval(w.agent.groups[passive.ID].Group); got != observe.CappedEvery {
 		t.Errorf("a throttled group that nothing is done for is looked at every %v", got)
 	}
 	e.stubborn = errors.New("no room")

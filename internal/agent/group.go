@@ -14,7 +14,7 @@ import (
 
 // group is the agent's state of one group that it manages.
 type group struct {
-	*record.Group
+	*record.Account
 	suppressed bool           // its throttle events are suppressed
 	late       time.Time      // when its owner's write of the limit counts as lost; zero: the limit is in force
 	limit      cpu.Bandwidth  // its owner's
@@ -64,7 +64,7 @@ func (a *Agent) attend(g *group, v policy.View) {
 func (a *Agent) seeGroup(now time.Time, read *observe.Group) (seen policy.Group, lost bool) {
 	g, share := a.groups[read.ID], a.share(read.Path)
 	if g == nil {
-		g = &group{Group: a.record.Group(read)}
+		g = &group{Account: a.record.Account(read)}
 		a.groups[read.ID] = g
 	}
 	q, resized := a.seeFile(now, g, plan.Quota)

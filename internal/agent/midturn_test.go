@@ -69,7 +69,7 @@ func answerInTheMidst(t *testing.T, gone []string) {
 		switch {
 		case !strings.HasSuffix(name, "cpu.stat"):
 		case answered == nil && strings.Contains(name, "/g07/"):
-			skipped = w.agent.reader.Skipped(w.agent.groups[pod.Containers[0].ID].Group.Group)
+			skipped = w.agent.reader.Skipped(w.agent.groups[pod.Containers[0].ID].Group)
 			answered = w.answer(throttle)
 		case answered != nil && w.refills() == 1:
 			at = append(at, name)

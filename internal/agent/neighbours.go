@@ -25,7 +25,7 @@ type services struct {
 // Bandwidth is the group of a quota or burst file, if the agent manages that group; else nil.
 func (a services) Bandwidth(key plan.Key) *observe.Group {
 	if g := a.groups[key.ID]; key.Knob.OfBandwidth() && g != nil && g.Disk.Period > 0 {
-		return g.Group.Group
+		return g.Group
 	}
 	return nil
 }

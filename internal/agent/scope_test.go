@@ -146,7 +146,7 @@ func TestIdleScope(t *testing.T) {
 	w.kernel.SetTasks(scopeOther, 1)
 	w.run(10 * time.Second)
 	for _, g := range w.agent.groups {
-		if !w.agent.reader.Skipped(g.Group.Group) {
+		if !w.agent.reader.Skipped(g.Group) {
 			t.Errorf("%s is not skipped", g.Path)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// Group is the record of one group.
-type Group struct {
+// Account is the record of one group.
+type Account struct {
 	*observe.Group
 	QuotaOurs  bool // the file held a value of ours at the last reading
 	BurstOurs  bool
@@ -37,7 +37,7 @@ type Group struct {
 }
 
 // First says whether a message about the group is logged for the first time.
-func (g *Group) First(what string) bool {
+func (g *Account) First(what string) bool {
 	if slices.Contains(g.logged, what) {
 		return false
 	}
@@ -45,7 +45,7 @@ func (g *Group) First(what string) bool {
 	return true
 }
 
-func (g *Group) knob(knob plan.Knob) *report.Knob {
+func (g *Account) knob(knob plan.Knob) *report.Knob {
 	if knob == plan.Burst {
 		return &g.burst
 	}
@@ -53,7 +53,7 @@ func (g *Group) knob(knob plan.Knob) *report.Knob {
 }
 
 // view records the decision for one group and its usage since the last reading.
-func (r *Recorder) view(now time.Time, g *Group, v policy.View) {
+func (r *Recorder) view(now time.Time, g *Account, v policy.View) {
 	g.limit, g.period, g.why = v.Limit.Quota, v.Limit.Period, v.Why
 	g.quota.Original, g.quota.Requested, g.quota.InForce = v.Limit.Quota, v.RequestedQuota, g.Disk.Quota
 	g.burst.Original, g.burst.Requested, g.burst.InForce = v.Limit.Burst, v.RequestedBurst, g.Disk.Burst
@@ -81,10 +81,10 @@ func (r *Recorder) view(now time.Time, g *Group, v policy.View) {
 }
 
 // Above adds CPU time that the group has used above its limit.
-func (g *Group) Above(used time.Duration) { g.totals.AboveLimit += used }
+func (g *Account) Above(used time.Duration) { g.totals.AboveLimit += used }
 
 // tooLow reports, once, that a limit is too low.
-func (r *Recorder) tooLow(g *Group, now bool) {
+func (r *Recorder) tooLow(g *Account, now bool) {
 	if now == g.tooLow {
 		return
 	}
@@ -126,7 +126,7 @@ func addTotals(t *report.Totals, v policy.View, raised bool) {
 }
 
 // result records the result of a change. It logs a repeated outcome once.
-func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
+func (r *Recorder) result(now time.Time, g *Account, x plan.Result) {
 	c := x.Change
 	k := g.knob(c.Knob)
 	if !c.Refill && (x.Outcome == plan.Applied || x.Outcome == plan.Clamped) {
@@ -147,7 +147,7 @@ func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
 	k.Problem = problem
 }
 
-func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Result) {
+func (r *Recorder) applied(now time.Time, g *Account, k *report.Knob, x plan.Result) {
 	from, _ := x.Change.From.Time()
 	in, err := x.InForce.Time()
 	if err != nil {
@@ -167,12 +167,13 @@ func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Resul
 }
 
 // idleSandbox says that nobody asks for the group: each pod has one, which works for nobody and cannot be throttled.
-func (g *Group) idleSandbox() bool {
+func (g *Account) idleSandbox() bool {
 	return g.Sandbox && !g.Disk.Limited() && !g.quota.Changed && !g.burst.Changed
 }
 
 // counted is the status of the group with its throttles.
-func (g *Group) counted(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
+func (g *Account) counted(now time.Time, t report.Throttles, watched bool,
+	scheduled report.Throttles) report.Container {
 	c := g.container(now)
 	g.throttles.add(t, watched, scheduled.Wall, &c.Totals)
 	addThrottles(scheduled, &c.Totals)
@@ -180,7 +181,7 @@ func (g *Group) counted(now time.Time, t report.Throttles, watched bool, schedul
 }
 
 // container is the status of the group without what is counted of its throttles.
-func (g *Group) container(now time.Time) report.Container {
+func (g *Account) container(now time.Time) report.Container {
 	g.totals.WallSaved += g.saving.by(now)
 	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level),
 		Strategy: g.Strategy, Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period,

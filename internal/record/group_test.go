@@ -22,7 +22,8 @@ import (
 func TestProblemsCallGroups(t *testing.T) {
 	r := New(slog.New(slog.DiscardHandler))
 	known, gone := workload.ID{Path: "/kubepods/pod1/2"}, workload.ID{Path: "/gone"}
-	r.groups[known] = &Group{Group: &observe.Group{Container: workload.Container{ID: known, Name: "default/web/nginx"}}}
+	r.groups[known] = &Account{Group: &observe.Group{
+		Container: workload.Container{ID: known, Name: "default/web/nginx"}}}
 	for id, want := range map[workload.ID]string{known: "default/web/nginx: another program",
 		gone: "/gone: another program"} {
 		if said := r.Note(Note{Key: plan.Key{ID: id, Knob: plan.Quota},
@@ -54,8 +55,8 @@ func TestOrder(t *testing.T) {
 	id := func(i int) workload.ID { return workload.ID{Path: fmt.Sprintf("/%d", i/2), Inode: uint64(i)} }
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, i := range random.Perm(40) {
-		r.Group(&observe.Group{Container: workload.Container{ID: id(i)}})
-		r.Group(&observe.Group{Container: workload.Container{ID: id(i)}}) // known
+		r.Account(&observe.Group{Container: workload.Container{ID: id(i)}})
+		r.Account(&observe.Group{Container: workload.Container{ID: id(i)}}) // known
 	}
 	for _, i := range random.Perm(40) {
 		if i%3 == 0 {
@@ -63,7 +64,7 @@ func TestOrder(t *testing.T) {
 			r.Drop(id(i)) // gone
 		}
 	}
-	less := func(a, b *Group) int { return byPath(a, b.ID) }
+	less := func(a, b *Account) int { return byPath(a, b.ID) }
 	want := slices.SortedFunc(maps.Values(r.groups), less)
 	if len(want) != 26 || r.Groups() != 26 || !slices.Equal(r.order, want) {
 		t.Errorf("%d groups, %d in order", len(want), r.Groups())
@@ -74,9 +75,9 @@ func TestOrder(t *testing.T) {
 // container whose name is not known yet.
 func TestIdleSandboxes(t *testing.T) {
 	r := New(slog.New(slog.DiscardHandler))
-	add := func(path string, sandbox bool, quota time.Duration) *Group {
+	add := func(path string, sandbox bool, quota time.Duration) *Account {
 		id := workload.ID{Path: path, Inode: uint64(len(r.groups))}
-		return r.Group(&observe.Group{Container: workload.Container{ID: id, Sandbox: sandbox},
+		return r.Account(&observe.Group{Container: workload.Container{ID: id, Sandbox: sandbox},
 			Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}})
 	}
 	add("/container", false, cpu.Unlimited)
@@ -84,9 +85,9 @@ func TestIdleSandboxes(t *testing.T) {
 	add("/ours", true, cpu.Unlimited).burst.Changed = true
 	add("/sandbox", true, cpu.Unlimited)
 	var paths []string
-	none := func(*Group) (report.Throttles, bool) { return report.Throttles{}, false }
+	none := func(*Account) (report.Throttles, bool) { return report.Throttles{}, false }
 	for _, c := range r.Containers(nil, time.Time{}, none,
-		func(*Group) report.Throttles { return report.Throttles{} }) {
+		func(*Account) report.Throttles { return report.Throttles{} }) {
 		paths = append(paths, c.Cgroup)
 	}
 	if want := []string{"/container", "/new", "/ours"}; !slices.Equal(paths, want) {

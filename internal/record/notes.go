@@ -80,7 +80,7 @@ func (r *Recorder) newsOfResize(n Note) slog.Level {
 
 // Undone records that a quota may differ from what its owner has written, in a group without a declared limit. The
 // value is left alone.
-func (r *Recorder) Undone(g *Group, held time.Duration) {
+func (r *Recorder) Undone(g *Account, held time.Duration) {
 	r.writes.Undone++
 	g.undone = held
 	r.Problem(g.Path+" undone", fmt.Sprintf(report.ProblemOwnersWriteUndone, r.called(g.ID), plan.Time(held)))
@@ -89,7 +89,7 @@ func (r *Recorder) Undone(g *Group, held time.Duration) {
 }
 
 // writtenAgain ends that problem when the value has changed, or the limit is declared by now: then the ledger judges.
-func (r *Recorder) writtenAgain(g *Group) {
+func (r *Recorder) writtenAgain(g *Account) {
 	if g.undone != 0 && (g.Disk.Quota != g.undone || g.Declared != nil) {
 		g.undone = 0
 		r.Problem(g.Path+" undone", "")

@@ -25,20 +25,20 @@ import (
 // Recorder keeps the record of one agent.
 type Recorder struct {
 	log      *slog.Logger
-	groups   map[workload.ID]*Group
-	order    []*Group // by path: to sort thousands would keep a throttle waiting
+	groups   map[workload.ID]*Account
+	order    []*Account // by path: to sort thousands would keep a throttle waiting
 	problems map[string]string
 	writes   report.Writes
 	node     report.Node
 	turns    ring
 	refills  refills
-	bounded  []*Group // since the last full turn
+	bounded  []*Account // since the last full turn
 	lastTurn time.Time
 }
 
 // New makes an empty record.
 func New(log *slog.Logger) *Recorder {
-	return &Recorder{log: log, groups: map[workload.ID]*Group{}, problems: map[string]string{},
+	return &Recorder{log: log, groups: map[workload.ID]*Account{}, problems: map[string]string{},
 		writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{}}}
 }
 
@@ -152,11 +152,11 @@ func (r *Recorder) Restored(results []plan.Result) error {
 	return first
 }
 
-// Group is the record of a group. It begins with the first call.
-func (r *Recorder) Group(g *observe.Group) *Group {
+// Account is the record of a group. It begins with the first call.
+func (r *Recorder) Account(g *observe.Group) *Account {
 	known := r.groups[g.ID]
 	if known == nil {
-		known = &Group{Group: g}
+		known = &Account{Group: g}
 		r.groups[g.ID] = known
 		at, _ := slices.BinarySearchFunc(r.order, g.ID, byPath)
 		r.order = slices.Insert(r.order, at, known)
@@ -165,7 +165,7 @@ func (r *Recorder) Group(g *observe.Group) *Group {
 }
 
 // byPath orders the groups. Two may have one path for a moment: one is gone.
-func byPath(g *Group, id workload.ID) int {
+func byPath(g *Account, id workload.ID) int {
 	return cmp.Or(strings.Compare(g.Path, id.Path), cmp.Compare(g.Inode, id.Inode))
 }
 
@@ -187,8 +187,8 @@ func (r *Recorder) Drop(id workload.ID) {
 
 // Containers overwrites a list with the status of all groups that work for somebody, ordered by their paths. throttles
 // returns the eBPF totals of a group, and scheduled those of our scheduler.
-func (r *Recorder) Containers(list []report.Container, now time.Time, throttles func(*Group) (report.Throttles, bool),
-	scheduled func(*Group) report.Throttles) []report.Container {
+func (r *Recorder) Containers(list []report.Container, now time.Time, throttles func(*Account) (report.Throttles, bool),
+	scheduled func(*Account) report.Throttles) []report.Container {
 	list = slices.Grow(list[:0], len(r.order)) // once: containers are large
 	for _, g := range slices.Clone(r.order) {  // it may change in between
 		if g.idleSandbox() {

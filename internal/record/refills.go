@@ -16,10 +16,10 @@ type refills struct {
 }
 
 // Throttled records the begin of a throttle, which ends the saving of the last refill.
-func (g *Group) Throttled(at time.Time) { g.totals.WallSaved += g.saving.end(at) }
+func (g *Account) Throttled(at time.Time) { g.totals.WallSaved += g.saving.end(at) }
 
 // Effect records the effect of a refill.
-func (r *Recorder) Effect(g *Group, refill *policy.Refill, e policy.Effect) {
+func (r *Recorder) Effect(g *Account, refill *policy.Refill, e policy.Effect) {
 	switch e {
 	case policy.Effective:
 		r.refills.effective++
@@ -43,7 +43,7 @@ func (r *Recorder) Effect(g *Group, refill *policy.Refill, e policy.Effect) {
 
 // Trust records whether throttles of a group, or of the node if g is nil, are now answered by raises, or by refills
 // again.
-func (r *Recorder) Trust(g *Group, t policy.Trust) {
+func (r *Recorder) Trust(g *Account, t policy.Trust) {
 	if !t.News {
 		return
 	}

@@ -40,7 +40,7 @@ func TestThrottleBook(t *testing.T) {
 
 // TestSchedulerAddsToTheBook: the time that a scheduler counts comes on top of what was estimated and what eBPF counts.
 func TestSchedulerAddsToTheBook(t *testing.T) {
-	g := &Group{Group: &observe.Group{}, throttles: throttles{guessed: 30 * ms}}
+	g := &Account{Group: &observe.Group{}, throttles: throttles{guessed: 30 * ms}}
 	c := g.counted(time.Time{}, report.Throttles{Begun: 1, Wall: 5 * ms}, true, report.Throttles{Begun: 1, Wall: ms})
 	if got := c.Totals; got.ThrottledWall != 36*ms || got.Events.Wall != 6*ms {
 		t.Errorf("lost %v, of which %v counted", got.ThrottledWall, got.Events.Wall)
@@ -50,7 +50,7 @@ func TestSchedulerAddsToTheBook(t *testing.T) {
 // TestSchedulerIsNotGuessed: what a scheduler counts is in the estimate too, and is not counted again once the programs
 // count. It may be ahead of the last reading.
 func TestSchedulerIsNotGuessed(t *testing.T) {
-	g := &Group{Group: &observe.Group{}}
+	g := &Account{Group: &observe.Group{}}
 	for _, c := range []struct {
 		estimate, scheduled time.Duration
 		watched             bool
