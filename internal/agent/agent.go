@@ -22,11 +22,11 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
+	"plimsoll/internal/outcome"
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/preempt"
-	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/reserve"
 	"plimsoll/internal/risk"
@@ -160,14 +160,14 @@ type Agent struct {
 	cpus           *exclusive.CPUs
 	share          func(group string) reserve.Share // the exclusive CPUs of a group
 	next           time.Time                        // when the next turn is due
-	record         *record.Recorder
+	record         *outcome.Recorder
 	inputs         []policy.Pod // of the last turn, for their memory
 	config         error
 	failed         error                // of the last discovery
 	poke           chan struct{}        // a turn is requested now
 	sooner         chan struct{}        // next is earlier than before
 	turned         chan struct{}        // a turn has ended
-	notes          []record.Note        // what happened to files, not recorded yet
+	notes          []outcome.Note       // what happened to files, not recorded yet
 	unjournaled    []func() error       // changes of the journal that decisions require
 	adopted        map[workload.ID]bool // groups of the journal of the agent before, until the first reading
 	retired        time.Time            // when Retire was called; zero: it was not
@@ -186,7 +186,7 @@ func New(o Options) *Agent {
 		o.Beat = func(time.Time) {}
 	}
 	a := &Agent{
-		Options: o, state: policy.NewState(o.Seed), record: record.New(o.Log),
+		Options: o, state: policy.NewState(o.Seed), record: outcome.New(o.Log),
 		ledger: cmp.Or(o.Reserving.Known(), ledger.New()), answered: map[*workload.Pod]time.Time{},
 		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: pauses.New(""), started: o.Clock(),
 		poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),

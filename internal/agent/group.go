@@ -6,15 +6,15 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
+	"plimsoll/internal/outcome"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
-	"plimsoll/internal/record"
 	"plimsoll/internal/workload"
 )
 
 // group is the agent's state of one group that it manages.
 type group struct {
-	*record.Account
+	*outcome.Account
 	suppressed bool           // its throttle events are suppressed
 	late       time.Time      // when its owner's write of the limit counts as lost; zero: the limit is in force
 	limit      cpu.Bandwidth  // its owner's
@@ -105,7 +105,7 @@ func (a *Agent) noteSight(key plan.Key, found plan.Value, event ledger.Event) {
 		return
 	}
 	e, _ := a.ledger.Entry(key)
-	a.notes = append(a.notes, record.Note{Key: key, Event: event, Found: found, Base: e.Baseline, Undone: e.Undone()})
+	a.notes = append(a.notes, outcome.Note{Key: key, Event: event, Found: found, Base: e.Baseline, Undone: e.Undone()})
 }
 
 // blocked says why a file may not be written. A group without tasks is not written: its owner is still setting it up.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/record"
+	"plimsoll/internal/outcome"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/workload"
 )
@@ -71,7 +71,7 @@ func TestStopCountsCPUSets(t *testing.T) {
 		t.Fatalf("%s, want %s", got, want)
 	}
 	var log bytes.Buffer
-	w.agent.record = record.New(slog.New(slog.NewTextHandler(&log, nil)))
+	w.agent.record = outcome.New(slog.New(slog.NewTextHandler(&log, nil)))
 	if err := w.agent.stop(); err != nil {
 		t.Error(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/observe"
-	"plimsoll/internal/record"
+	"plimsoll/internal/outcome"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
@@ -75,7 +75,7 @@ func (a *Agent) status(list []report.Container, now time.Time) report.Status {
 	if a.failed != nil {
 		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemDiscovery, report.Message(a.failed)))
 	}
-	scheduled := func(g *record.Account) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
+	scheduled := func(g *outcome.Account) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
 	s.Containers = a.record.Containers(list, now, a.throttles, scheduled)
 	a.record.Receipts(&s, a.state, a.Seed, a.mu.Yield)
 	for i := range s.Containers {
@@ -121,7 +121,7 @@ func (a *Agent) self() report.Self {
 }
 
 // throttles are the totals of a group by eBPF; false without them.
-func (a *Agent) throttles(g *record.Account) (t report.Throttles, watched bool) {
+func (a *Agent) throttles(g *outcome.Account) (t report.Throttles, watched bool) {
 	a.mu.Yield() // there may be thousands of groups
 	if a.subscription.active {
 		return a.Events.Totals(g.Inode)

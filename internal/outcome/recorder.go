@@ -1,9 +1,9 @@
-// Package record keeps what the agent reports: log lines, the status, the numbers for the metrics, and problems. No
+// Package outcome keeps what the agent reports: log lines, the status, the numbers for the metrics, and problems. No
 // decision depends on it.
 //
 // A problem is a sentence for people, with a hint, and is reported as long as it persists. Its key begins with the
 // group's path, so that it is removed with the group.
-package record
+package outcome
 
 import (
 	"cmp"
