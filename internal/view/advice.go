@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 )
 
 // What another burst or limit would have done.
@@ -22,7 +22,7 @@ import (
 // of an alternative: it is what limit and burst do alone.
 
 // demand is the mean of both readings, in CPUs.
-func demand(length time.Duration, periods []history.Period) *Demand {
+func demand(length time.Duration, periods []recent.Period) *Demand {
 	if length <= 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func demand(length time.Duration, periods []history.Period) *Demand {
 }
 
 // readings are the demands of each period in us: at least, and at most.
-func readings(length time.Duration, periods []history.Period) (low, high []float64) {
+func readings(length time.Duration, periods []recent.Period) (low, high []float64) {
 	most := int32(0)
 	for _, p := range periods {
 		most = max(most, p.Used)
@@ -54,7 +54,7 @@ func readings(length time.Duration, periods []history.Period) (low, high []float
 }
 
 // advice lists bursts at this limit, and then other limits. What is in force is among the bursts.
-func advice(row Row, periods []history.Period) []Alternative {
+func advice(row Row, periods []recent.Period) []Alternative {
 	if row.Limit == nil || row.Period <= 0 || *row.Limit <= 0 {
 		return []Alternative{}
 	}
@@ -89,9 +89,9 @@ func advice(row Row, periods []history.Period) []Alternative {
 }
 
 // throttled counts the periods that were throttled; false where limit and burst were not alone in it.
-func throttled(limit, burst time.Duration, periods []history.Period) (n int, alone bool) {
+func throttled(limit, burst time.Duration, periods []recent.Period) (n int, alone bool) {
 	for _, p := range periods {
-		if p.Refills > 0 || p.Quota != history.Us(limit) || p.Burst != history.Us(burst) {
+		if p.Refills > 0 || p.Quota != recent.Us(limit) || p.Burst != recent.Us(burst) {
 			return 0, false
 		}
 		if p.Throttles > 0 || p.Lost > 0 {

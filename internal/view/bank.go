@@ -5,7 +5,7 @@ import (
 
 	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 )
 
 // bank follows the burst tokens of one group through its periods.
@@ -24,8 +24,8 @@ type bank struct {
 }
 
 // add replays a period. A write of the quota in it refilled the pool, as each write does.
-func (b *bank) add(p history.Period, length time.Duration) {
-	if p.Burst == history.UnknownBurst {
+func (b *bank) add(p recent.Period, length time.Duration) {
+	if p.Burst == recent.UnknownBurst {
 		b.begun = false
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -31,7 +31,7 @@ type seenBurst struct {
 }
 
 // Note writes the burst into periods that have ended since the snapshot before.
-func (b *Bursts) Note(s report.Status, periods map[string][]history.Period) {
+func (b *Bursts) Note(s report.Status, periods map[string][]recent.Period) {
 	if b.groups == nil {
 		b.groups = map[string]seenBurst{}
 	}
@@ -51,10 +51,10 @@ func (b *Bursts) Note(s report.Status, periods map[string][]history.Period) {
 
 // next takes a snapshot.
 func (b seenBurst) next(c *report.Container, at int64, known bool) seenBurst {
-	burst := history.Us(c.Burst.InForce)
+	burst := recent.Us(c.Burst.InForce)
 	switch {
 	case !known:
-		b = seenBurst{since: c.Since, before: history.UnknownBurst, now: burst, from: at}
+		b = seenBurst{since: c.Since, before: recent.UnknownBurst, now: burst, from: at}
 	case burst != b.now:
 		b.before, b.now, b.until, b.from = b.now, burst, b.last, at
 	}
@@ -70,5 +70,5 @@ func (b seenBurst) at(end int64) int32 {
 	case end <= b.until:
 		return b.before
 	}
-	return history.UnknownBurst
+	return recent.UnknownBurst
 }

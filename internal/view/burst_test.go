@@ -8,14 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
 // TestBurstOfEachPeriod: a period has the burst that both snapshots around it say. Between two that differ, and before
 // the first one, it is not known.
 func TestBurstOfEachPeriod(t *testing.T) {
-	const unknown = history.UnknownBurst
+	const unknown = recent.UnknownBurst
 	with := func(burst time.Duration, since time.Duration) report.Container {
 		return web(func(c *report.Container) { c.Burst.InForce, c.Since = burst, t0.Add(since) })
 	}
@@ -37,11 +37,11 @@ func TestBurstOfEachPeriod(t *testing.T) {
 		{5 * time.Second, with(20*ms, 5*time.Second), []time.Duration{4500 * ms, 5 * time.Second},
 			[]int32{unknown, 20_000}},
 	} {
-		list := make([]history.Period, len(turn.ends))
+		list := make([]recent.Period, len(turn.ends))
 		for i, end := range turn.ends {
 			list[i].End = t0.Add(end).UnixMilli()
 		}
-		b.Note(status(turn.at, turn.c), map[string][]history.Period{turn.c.Cgroup: list})
+		b.Note(status(turn.at, turn.c), map[string][]recent.Period{turn.c.Cgroup: list})
 		got := make([]int32, len(list))
 		for i, p := range list {
 			got[i] = p.Burst

@@ -118,9 +118,9 @@ func blame(losses []loss) Cause {
 	return most
 }
 
-// recent is how old the latest loss of a container is that loses time now: snapshots come each second, and a group may
-// be read in every other one.
-const recent = 2500 * time.Millisecond
+// losingFor is how old the latest loss of a container is that loses time now: snapshots come each second, and a group
+// may be read in every other one.
+const losingFor = 2500 * time.Millisecond
 
 // words say what the agent did not do, after "throttled by its own limit of 0.5 CPUs". still: and it lasts.
 func (c Cause) words(still bool) string {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -40,7 +40,7 @@ func Notes(s report.Status, rows []Row) []Note {
 }
 
 // NewDetail makes the detail of a row from its recorded periods, oldest first.
-func NewDetail(row Row, recording *Recording, note Note, periods []history.Period) Detail {
+func NewDetail(row Row, recording *Recording, note Note, periods []recent.Period) Detail {
 	var strip Strip
 	d := Detail{Row: row, Recording: recording, Unmeasured: note.Unmeasured, Waited: note.Waited, Histogram: []int64{},
 		Advice:  []Alternative{},
@@ -69,7 +69,7 @@ func unmeasured(s report.Status) string {
 type Strip struct{ bank bank }
 
 // Add makes columns of the next periods.
-func (s *Strip) Add(row Row, list []history.Period) Periods {
+func (s *Strip) Add(row Row, list []recent.Period) Periods {
 	n := len(list)
 	p := Periods{Length: row.Period, End: make([]int64, n), Used: make([]int32, n), Quota: make([]int32, n),
 		Tokens: make([]int32, n), Throttles: make([]int32, n), Lost: make([]int32, n), Refills: make([]int32, n)}
@@ -78,7 +78,7 @@ func (s *Strip) Add(row Row, list []history.Period) Periods {
 		p.End[i], p.Used[i], p.Quota[i], p.Lost[i] = one.End, one.Used, one.Quota, one.Lost
 		p.Throttles[i], p.Refills[i], p.Tokens[i] = int32(one.Throttles), int32(one.Refills), -1
 		if saved, known := s.bank.saved(); known {
-			p.Tokens[i] = history.Us(saved)
+			p.Tokens[i] = recent.Us(saved)
 		}
 	}
 	return p
@@ -87,7 +87,7 @@ func (s *Strip) Add(row Row, list []history.Period) Periods {
 // classes are those of a histogram: none, and 64 sixteenths of the limit.
 const classes = 65
 
-func histogram(limit time.Duration, periods []history.Period) []int64 {
+func histogram(limit time.Duration, periods []recent.Period) []int64 {
 	counts := make([]int64, classes)
 	us := max(1, limit.Microseconds())
 	for _, p := range periods {

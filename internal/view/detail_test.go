@@ -14,26 +14,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
 // used is a period of a group with 50 ms in 100.
-func used(us int32, more func(*history.Period)) history.Period {
-	p := history.Period{Used: us, Quota: 50_000}
+func used(us int32, more func(*recent.Period)) recent.Period {
+	p := recent.Period{Used: us, Quota: 50_000}
 	if more != nil {
 		more(&p)
 	}
 	return p
 }
 
-func throttledFor(us int32) func(*history.Period) {
-	return func(p *history.Period) { p.Throttles, p.Lost = 1, us }
+func throttledFor(us int32) func(*recent.Period) {
+	return func(p *recent.Period) { p.Throttles, p.Lost = 1, us }
 }
 
 // bursting adds to the burst of a period.
-func bursting(us int32) func(*history.Period) {
-	return func(p *history.Period) { p.Burst += us }
+func bursting(us int32) func(*recent.Period) {
+	return func(p *recent.Period) { p.Burst += us }
 }
 
 // TestTokens: they are not known until both ways to begin agree, and then they are what the kernel's arithmetic says.
@@ -41,34 +41,34 @@ func TestTokens(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		burst   time.Duration
-		periods []history.Period
+		periods []recent.Period
 		want    []int32 // -1: not known
 	}{
-		{"saved", 50 * ms, []history.Period{used(30_000, nil), used(10_000, nil), used(60_000, nil), used(90_000, nil)},
+		{"saved", 50 * ms, []recent.Period{used(30_000, nil), used(10_000, nil), used(60_000, nil), used(90_000, nil)},
 			[]int32{-1, 50_000, 40_000, 0}},
 		{"a throttle shows that there are none", 50 * ms,
-			[]history.Period{used(70_000, throttledFor(1)), used(20_000, nil)}, []int32{0, 30_000}},
-		{"not known while all is used", 50 * ms, []history.Period{used(50_000, nil), used(50_000, nil)},
+			[]recent.Period{used(70_000, throttledFor(1)), used(20_000, nil)}, []int32{0, 30_000}},
+		{"not known while all is used", 50 * ms, []recent.Period{used(50_000, nil), used(50_000, nil)},
 			[]int32{-1, -1}},
-		{"no burst", 0, []history.Period{used(10_000, nil), used(10_000, nil)}, []int32{0, 0}},
-		{"a refill grants a quota", 50 * ms, []history.Period{used(50_000, throttledFor(1)),
-			used(90_000, func(p *history.Period) { p.Refills = 1 })}, []int32{0, 10_000}},
-		{"and a raise of the quota too", 50 * ms, []history.Period{used(0, nil), used(0, nil),
-			used(100_000, func(p *history.Period) { p.Quota = 100_000 })},
+		{"no burst", 0, []recent.Period{used(10_000, nil), used(10_000, nil)}, []int32{0, 0}},
+		{"a refill grants a quota", 50 * ms, []recent.Period{used(50_000, throttledFor(1)),
+			used(90_000, func(p *recent.Period) { p.Refills = 1 })}, []int32{0, 10_000}},
+		{"and a raise of the quota too", 50 * ms, []recent.Period{used(0, nil), used(0, nil),
+			used(100_000, func(p *recent.Period) { p.Quota = 100_000 })},
 			[]int32{50_000, 50_000, 50_000}},
 		{"while there was no burst there were none, whatever is in force now", 0,
-			[]history.Period{used(10_000, nil), used(0, bursting(50_000)), used(60_000, bursting(50_000))},
+			[]recent.Period{used(10_000, nil), used(0, bursting(50_000)), used(60_000, bursting(50_000))},
 			[]int32{0, 50_000, 40_000}},
 		{"what was saved under a larger burst is lost with it", 50 * ms,
-			[]history.Period{used(0, nil), used(0, nil), used(40_000, bursting(-30_000))},
+			[]recent.Period{used(0, nil), used(0, nil), used(40_000, bursting(-30_000))},
 			[]int32{50_000, 50_000, 20_000}},
-		{"not known while the burst is not", 0, []history.Period{used(0, nil), used(0, bursting(history.UnknownBurst)),
+		{"not known while the burst is not", 0, []recent.Period{used(0, nil), used(0, bursting(recent.UnknownBurst)),
 			used(10_000, bursting(50_000)), used(10_000, bursting(50_000))},
 			[]int32{0, -1, -1, 50_000}},
 	} {
 		var strip Strip
 		for i := range c.periods {
-			c.periods[i].Burst += history.Us(c.burst)
+			c.periods[i].Burst += recent.Us(c.burst)
 		}
 		got := strip.Add(Row{Period: 100 * ms, Burst: 400 * ms}, c.periods)
 		if diff := cmp.Diff(c.want, got.Tokens); diff != "" {
@@ -79,7 +79,7 @@ func TestTokens(t *testing.T) {
 
 // TestStripRemembers: two halves of a strip are the whole.
 func TestStripRemembers(t *testing.T) {
-	list := []history.Period{used(0, nil), used(0, nil), used(80_000, nil), used(60_000, nil), used(50_000, nil)}
+	list := []recent.Period{used(0, nil), used(0, nil), used(80_000, nil), used(60_000, nil), used(50_000, nil)}
 	for i := range list {
 		list[i].Burst = 50_000
 	}
@@ -105,7 +105,7 @@ func TestAdvice(t *testing.T) {
 		t.Fatalf("no %q in %+v", text, list)
 		return Alternative{}
 	}
-	var peaks, hidden []history.Period
+	var peaks, hidden []recent.Period
 	for range 25 { // a peak of 80 ms in 400, which the limit never held back as a burst was in force
 		peaks = append(peaks, used(80_000, nil), used(10_000, nil), used(10_000, nil), used(10_000, nil))
 		hidden = append(hidden, used(50_000, throttledFor(40_000)), used(30_000, nil), used(0, nil), used(0, nil))
@@ -137,7 +137,7 @@ func TestAdvice(t *testing.T) {
 		"a burst of the limit"); a.Throttled != [2]int{} || !a.Now {
 		t.Errorf("what was recorded without a burst is not what the burst does: %+v", a)
 	}
-	refilled := append([]history.Period{used(90_000, func(p *history.Period) { p.Refills = 1 })}, hidden...)
+	refilled := append([]recent.Period{used(90_000, func(p *recent.Period) { p.Refills = 1 })}, hidden...)
 	if a := find(advice(row, refilled), "the limit alone"); a.Throttled[0] == a.Throttled[1] {
 		t.Errorf("with refills what was recorded is not what the limit does alone: %+v", a)
 	}
@@ -192,10 +192,10 @@ func snapshot() Snapshot {
 	var tr Tracker
 	tr.Add(status(0, web(nil)), recordingSince(0), nil)
 	v := tr.Add(status(2*time.Second, web(lost(time.Second, 10))), recordingSince(0), nil)
-	list := []history.Period{used(30_000, nil), used(50_000, throttledFor(20_000))}
+	list := []recent.Period{used(30_000, nil), used(50_000, throttledFor(20_000))}
 	return Snapshot{Made: v.Now, View: v,
 		Containers: []Kept{{ID: v.Rows[0].ID, Note: Note{Waited: &Waited{Wanted: 5, Causes: []WaitedFor{}}},
-			Periods: history.Append(nil, list)}}}
+			Periods: recent.Append(nil, list)}}}
 }
 
 func packed(t testing.TB, s Snapshot) []byte {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 )
 
 // SnapshotSchema names the format of a snapshot: one file with a view and the periods that led to it, to be looked at
@@ -28,7 +28,7 @@ type Snapshot struct {
 type Kept struct {
 	ID string `json:"id"` // the path of the control group
 	Note
-	Periods []byte `json:"periods,omitempty"` // its periods, as package history encodes them
+	Periods []byte `json:"periods,omitempty"` // its periods, as package recent encodes them
 }
 
 // Bounds of a snapshot, beyond which it is not one of ours.
@@ -104,7 +104,7 @@ func (s *Snapshot) check() error {
 		if len(k.Periods) == 0 {
 			continue
 		}
-		if _, err := history.Decode(nil, k.Periods); err != nil {
+		if _, err := recent.Decode(nil, k.Periods); err != nil {
 			return &FileError{fmt.Sprintf("container %.80q of the snapshot: %v", k.ID, err), "copy or make it again"}
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Snapshot) Detail(id string) (Detail, bool) {
 		}
 		for i := range s.Containers {
 			if k := &s.Containers[i]; k.ID == id {
-				list, _ := history.Decode(nil, k.Periods) // which check has read
+				list, _ := recent.Decode(nil, k.Periods) // which check has read
 				return NewDetail(row, s.View.Recording, k.Note, list), true
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -70,7 +70,7 @@ type rate struct {
 
 // Add takes the next snapshot, with the periods that have ended since the last one and their bursts (Bursts), and
 // returns the view. recording is nil where periods are not measured.
-func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string][]history.Period) View {
+func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string][]recent.Period) View {
 	if t.groups == nil || !s.Started.Equal(t.started) || s.Now.Before(t.first) { // another agent, or another clock
 		t.groups, t.started, t.first = map[string]*group{}, s.Started, s.Now
 	}
@@ -109,7 +109,7 @@ func (t *Tracker) group(c *report.Container) *group {
 }
 
 // take adds a snapshot of the container.
-func (g *group) take(s *report.Status, c *report.Container, periods []history.Period) {
+func (g *group) take(s *report.Status, c *report.Container, periods []recent.Period) {
 	now := s.Now
 	next := sums{at: now, lost: c.Totals.ThrottledWall, throttled: c.Totals.Throttled, refills: c.Totals.Refills,
 		atCap: c.Totals.AtCap, behind: behind(c.Totals.Waited)}
@@ -143,7 +143,7 @@ func (g *group) lose(s *report.Status, c *report.Container, found sums) {
 func (s sums) same(o sums) bool { s.at = o.at; return s == o }
 
 // addPeak keeps only what may still become the most of a window: a smaller use before a larger one never is.
-func (g *group) addPeak(p history.Period, length time.Duration) {
+func (g *group) addPeak(p recent.Period, length time.Duration) {
 	if length <= 0 {
 		return
 	}
@@ -314,7 +314,7 @@ func (r *Row) latest(at time.Time, losses []loss) {
 		return
 	}
 	r.LastLost, r.CauseNow = &last.at, NoCause
-	if at.Sub(last.at) < recent {
+	if at.Sub(last.at) < losingFor {
 		r.CauseNow = last.cause
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/golden"
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
@@ -117,17 +117,17 @@ func TestMeasured(t *testing.T) {
 	unwatched := web(func(c *report.Container) { c.Cgroup, c.Name, c.Totals.Events = "/unwatched", "unwatched", nil })
 	idle := web(func(c *report.Container) { c.Cgroup, c.Name = "/sleeper", "sleeper" })
 	list := []report.Container{web(nil), free, unwatched, idle}
-	period := func(at time.Duration, used int32) history.Period {
-		return history.Period{End: t0.Add(at).UnixMilli(), Used: used, Quota: 50_000}
+	period := func(at time.Duration, used int32) recent.Period {
+		return recent.Period{End: t0.Add(at).UnixMilli(), Used: used, Quota: 50_000}
 	}
 	tr.Add(status(0, list...), recordingSince(0), nil)
 	v := tr.Add(status(time.Second, list...), recordingSince(0),
-		map[string][]history.Period{"/pods/web/main": {period(900*ms, 45_000)}})
+		map[string][]recent.Period{"/pods/web/main": {period(900*ms, 45_000)}})
 	if r := rowOf(t, v, "/pods/web/main"); r.Peak != nil {
 		t.Errorf("the recording has hardly begun: %+v", r)
 	}
 	v = tr.Add(status(2*time.Second, list...), recordingSince(0),
-		map[string][]history.Period{"/pods/web/main": {period(1100*ms, 20_000), period(1200*ms, 10_000)}})
+		map[string][]recent.Period{"/pods/web/main": {period(1100*ms, 20_000), period(1200*ms, 10_000)}})
 	if r := rowOf(t, v, "/pods/web/main"); r.Used == nil || *r.Used < 0.029 || *r.Used > 0.031 || r.Peak == nil ||
 		*r.Peak != 0.45 {
 		t.Errorf("30 ms in the last second, at most 45 ms in a period: %+v", r)
@@ -394,16 +394,16 @@ func TestGolden(t *testing.T) {
 		Waits: []report.Wait{
 			{Cause: report.CauseNeighbour, Time: time.Second}, {Cause: report.CauseOwnLimit,
 				Time: 5 * time.Second}, {Cause: report.CauseKernel}}}
-	periods := []history.Period{}
+	periods := []recent.Period{}
 	for i := range 20 {
-		p := history.Period{End: t0.Add(Window - 2*time.Second + time.Duration(i)*100*ms).UnixMilli(), Quota: 50_000,
+		p := recent.Period{End: t0.Add(Window - 2*time.Second + time.Duration(i)*100*ms).UnixMilli(), Quota: 50_000,
 			Burst: 50_000, Used: int32(i%4) * 15_000}
 		if i%4 == 3 {
 			p.Throttles, p.Lost, p.Used = 1, 30_000, 50_000
 		}
 		periods = append(periods, p)
 	}
-	v := tr.Add(s, recordingSince(0), map[string][]history.Period{"/pods/web/main": periods})
+	v := tr.Add(s, recordingSince(0), map[string][]recent.Period{"/pods/web/main": periods})
 	recorded(t, "view.json", v)
 	recorded(t, "detail.json", NewDetail(v.Rows[0], v.Recording, Notes(s, v.Rows)[0], periods))
 }

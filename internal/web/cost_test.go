@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -79,7 +79,7 @@ func TestFrameOfUnchangedContainers(t *testing.T) {
 func TestSceneOfUnchangedContainers(t *testing.T) {
 	scene := func(containers int) (allocations float64, size uint64) {
 		w := newWatcher(nil, SiteOptions{Now: time.Now, Log: quiet()})
-		w.kept.store = history.New(0)
+		w.kept.store = recent.New(0)
 		f := frame{Whole: true, Status: healthy()}
 		f.Status.Now, f.Status.Containers = t0, many(containers)
 		next := func() {

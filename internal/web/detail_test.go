@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
 )
@@ -24,8 +24,8 @@ func TestBacklogHasItsOwnBurst(t *testing.T) {
 		}
 		return d
 	}
-	s.tape.add("/lab/a", history.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000,
-		Burst: history.UnknownBurst})
+	s.tape.add("/lab/a", recent.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000,
+		Burst: recent.UnknownBurst})
 	s.eventually("the period is kept", func() bool { return len(detail().Periods.End) == 1 })
 	s.agent.set(func(st *report.Status) { st.Containers[0].Burst.InForce = 50 * time.Millisecond })
 	s.await(events, "change", func(data string) bool { return strings.Contains(data, `"burst_ns":50000000`) })
@@ -40,7 +40,7 @@ func TestDetailFollowsItsSettings(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	events := s.listen("/api/v1/live?container=/lab/a")
 	s.await(events, "detail", nil)
-	s.tape.add("/lab/a", history.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000})
+	s.tape.add("/lab/a", recent.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000})
 	s.await(events, "periods", nil)
 	for name, change := range map[string]func(*report.Container){
 		"burst":  func(c *report.Container) { c.Burst.InForce = 20 * time.Millisecond },

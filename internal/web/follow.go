@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -19,7 +19,7 @@ import (
 // Approach: a stream of frames on the readers' socket, one JSON object a line. The first frame has the whole status;
 // each further one only the containers that differ from the frame before. A busy container has other counters and
 // another reason of its last decision in most frames: where nothing else differs, a frame has these alone. Periods are
-// in it as package history writes them. All followers share the frames. While nobody follows, no status is taken and
+// in it as package recent writes them. All followers share the frames. While nobody follows, no status is taken and
 // the kernel records no periods. Successive statuses are in two lists of containers, used in turn: a list of a thousand
 // is most of a megabyte, and with a new one each second the agent would collect its small heap every few seconds.
 //
@@ -32,7 +32,7 @@ type Periods interface {
 	Record(on bool) error
 	// Take returns the periods that have ended since the last call by the group's path, and how many found no room in
 	// all. It is called several times a second while periods are recorded.
-	Take() (ended map[string][]history.Period, lost int64, err error)
+	Take() (ended map[string][]recent.Period, lost int64, err error)
 }
 
 // frame is what is new since the last one.
@@ -277,7 +277,7 @@ func sameButNews(c, old *report.Container) bool {
 // recorder collects the periods between two frames.
 type recorder struct {
 	from    Periods
-	ended   map[string][]history.Period
+	ended   map[string][]recent.Period
 	first   int64 // lost before
 	lost    int64
 	missing string
@@ -290,7 +290,7 @@ func (r *recorder) start() {
 		r.missing = err.Error()
 	}
 	if r.missing == "" {
-		r.ended = map[string][]history.Period{}
+		r.ended = map[string][]recent.Period{}
 		if _, lost, err := r.from.Take(); err == nil { // what is left of the last time
 			r.first = lost
 		}
@@ -316,7 +316,7 @@ func (r *recorder) take() {
 func (r *recorder) encoded() map[string][]byte {
 	out := make(map[string][]byte, len(r.ended))
 	for path, list := range r.ended {
-		out[path] = history.Append(nil, list)
+		out[path] = recent.Append(nil, list)
 	}
 	clear(r.ended)
 	return out

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -120,7 +120,7 @@ func TestWaitingPeriodsAreBounded(t *testing.T) {
 	r := recorder{from: tape}
 	r.start()
 	add := func(n int) {
-		tape.add("/a", make([]history.Period, n)...)
+		tape.add("/a", make([]recent.Period, n)...)
 		r.take()
 		r.bound()
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/view"
 )
 
@@ -248,14 +248,14 @@ type strip struct {
 
 // next are those that the reader has not had, of the last 15 minutes.
 func (r *strip) next(w *watcher, s *scene, row view.Row) view.Periods {
-	after := s.view.Now.Add(-history.Keep)
+	after := s.view.Now.Add(-recent.Keep)
 	if r.end > 0 {
 		after = time.UnixMilli(r.end)
 	}
 	return r.add(row, w.periodsOf(row.ID, after))
 }
 
-func (r *strip) add(row view.Row, list []history.Period) view.Periods {
+func (r *strip) add(row view.Row, list []recent.Period) view.Periods {
 	if len(list) > 0 {
 		r.end = list[len(list)-1].End
 	}

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
 )
@@ -23,7 +23,7 @@ import (
 func TestLive(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	end := time.Now()
-	s.tape.add("/lab/a", history.Period{End: end.UnixMilli(), Used: 1}) // from before anybody asked
+	s.tape.add("/lab/a", recent.Period{End: end.UnixMilli(), Used: 1}) // from before anybody asked
 	events := s.listen("/api/v1/live?container=/lab/a")
 	first := s.await(events, "view", nil)
 	var v view.View
@@ -44,8 +44,8 @@ func TestLive(t *testing.T) {
 		len(c.Gone) != 0 || c.Problems != nil {
 		t.Errorf("%v: %s", err, data)
 	}
-	s.tape.add("/lab/a", history.Period{End: end.UnixMilli() + 500, Used: 7, Quota: 50_000},
-		history.Period{End: end.UnixMilli() + 600, Used: 8, Quota: 50_000})
+	s.tape.add("/lab/a", recent.Period{End: end.UnixMilli() + 500, Used: 7, Quota: 50_000},
+		recent.Period{End: end.UnixMilli() + 600, Used: 8, Quota: 50_000})
 	var p view.Periods
 	if err := json.Unmarshal([]byte(s.await(events, "periods", nil)), &p); err != nil || len(p.Used) != 2 ||
 		p.Used[1] != 8 || p.End[1] != end.UnixMilli()+600 {
@@ -289,7 +289,7 @@ func TestSnapshotIsServed(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	events := s.listen("/api/v1/live")
 	s.await(events, "view", nil)
-	s.tape.add("/lab/a", history.Period{End: time.Now().UnixMilli(), Used: 7, Quota: 50_000})
+	s.tape.add("/lab/a", recent.Period{End: time.Now().UnixMilli(), Used: 7, Quota: 50_000})
 	s.eventually("the period is kept", func() bool {
 		_, body := get(t, s.url+"/api/v1/container?id=/lab/a")
 		return strings.Contains(body, `"used_us":[7]`)

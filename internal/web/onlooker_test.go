@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -38,9 +38,9 @@ func TestOnlooker(t *testing.T) {
 			return len(ends) >= want
 		})
 	}
-	s.tape.add("/lab/a", history.Period{End: end, Used: 1}, history.Period{End: end + 100, Used: 2})
+	s.tape.add("/lab/a", recent.Period{End: end, Used: 1}, recent.Period{End: end + 100, Used: 2})
 	read(2)
-	s.tape.add("/lab/a", history.Period{End: end + 200, Used: 3})
+	s.tape.add("/lab/a", recent.Period{End: end + 200, Used: 3})
 	read(3)
 	if ends[0] != end || ends[1] != end+100 || ends[2] != end+200 {
 		t.Errorf("%v", ends)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 )
 
@@ -61,7 +61,7 @@ type tape struct {
 	mu   sync.Mutex
 	on   bool
 	took int
-	next map[string][]history.Period
+	next map[string][]recent.Period
 	lost int64
 	err  error
 }
@@ -73,7 +73,7 @@ func (p *tape) Record(on bool) error {
 	return p.err
 }
 
-func (p *tape) Take() (map[string][]history.Period, int64, error) {
+func (p *tape) Take() (map[string][]recent.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.took++
@@ -82,10 +82,10 @@ func (p *tape) Take() (map[string][]history.Period, int64, error) {
 	return ended, p.lost, nil
 }
 
-func (p *tape) add(path string, list ...history.Period) {
+func (p *tape) add(path string, list ...recent.Period) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next = map[string][]history.Period{path: list}
+	p.next = map[string][]recent.Period{path: list}
 }
 
 func (p *tape) state() (on bool, took int) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/report"
 	"plimsoll/internal/view"
 )
@@ -49,7 +49,7 @@ type kept struct {
 	status     report.Status  // its containers change with each frame
 	containers map[string]int // their places in it
 	bursts     view.Bursts
-	store      *history.Store
+	store      *recent.Store
 	since      time.Time // frames have come without a gap
 }
 
@@ -192,7 +192,7 @@ func (w *watcher) wake() {
 // run follows the agent until nobody looks any more.
 func (w *watcher) run(ctx context.Context) {
 	w.mu.Lock()
-	w.kept = kept{store: history.New(0)}
+	w.kept = kept{store: recent.New(0)}
 	w.mu.Unlock()
 	frames := make(chan frame)
 	go w.connect(ctx, frames)
@@ -351,10 +351,10 @@ func (k *kept) merge(f frame) {
 }
 
 // decoded are the periods of a frame.
-func decoded(f frame, log *slog.Logger) map[string][]history.Period {
-	out := make(map[string][]history.Period, len(f.Periods))
+func decoded(f frame, log *slog.Logger) map[string][]recent.Period {
+	out := make(map[string][]recent.Period, len(f.Periods))
 	for path, data := range f.Periods {
-		list, err := history.Decode(nil, data)
+		list, err := recent.Decode(nil, data)
 		if err != nil {
 			log.Warn("the agent's periods of a container cannot be read", "cgroup", path, "error", err)
 			continue

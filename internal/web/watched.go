@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/view"
 )
 
 // detail is that of a row of a scene.
-func (w *watcher) detail(s *scene, id string) (view.Detail, []history.Period, error) {
+func (w *watcher) detail(s *scene, id string) (view.Detail, []recent.Period, error) {
 	unknown := &Error{Msg: fmt.Sprintf("no container has the id %.200q", id), Code: http.StatusNotFound,
 		Advice: "/api/v1/view lists them"}
 	if w.fixed != nil {
@@ -25,7 +25,7 @@ func (w *watcher) detail(s *scene, id string) (view.Detail, []history.Period, er
 		return view.Detail{}, nil, unknown
 	}
 	row := s.view.Rows[at]
-	list := w.periodsOf(id, s.view.Now.Add(-history.Keep))
+	list := w.periodsOf(id, s.view.Now.Add(-recent.Keep))
 	return view.NewDetail(row, s.view.Recording, w.notes(row)[0], list), list, nil
 }
 
@@ -43,7 +43,7 @@ func (w *watcher) measured(id string) bool {
 	return known && w.kept.status.Containers[at].Limit > 0 && w.kept.status.Containers[at].Totals.Events != nil
 }
 
-func (w *watcher) periodsOf(id string, after time.Time) []history.Period {
+func (w *watcher) periodsOf(id string, after time.Time) []recent.Period {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.kept.store == nil {
@@ -61,8 +61,8 @@ func (w *watcher) snapshot(s *scene) view.Snapshot {
 	notes := w.notes(s.view.Rows...)
 	for i, row := range s.view.Rows {
 		k := view.Kept{ID: row.ID, Note: notes[i]}
-		if list := w.periodsOf(row.ID, s.view.Now.Add(-history.Keep)); len(list) > 0 {
-			k.Periods = history.Append(nil, list)
+		if list := w.periodsOf(row.ID, s.view.Now.Add(-recent.Keep)); len(list) > 0 {
+			k.Periods = recent.Append(nil, list)
 		}
 		out.Containers = append(out.Containers, k)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
-	"plimsoll/internal/history"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/view"
 )
 
@@ -26,9 +26,9 @@ func TestServed(t *testing.T) {
 	worst := &n.rows[3]
 	worst.Name = hostile
 	*worst.Lost, *worst.Throttled = 2*time.Second, 25
-	var periods []history.Period
+	var periods []recent.Period
 	for end := now.Add(-20 * time.Second); end.Before(now); end = end.Add(worst.Period) {
-		periods = append(periods, history.Period{End: end.UnixMilli(), Used: 200_000, Quota: 200_000, Throttles: 1,
+		periods = append(periods, recent.Period{End: end.UnixMilli(), Used: 200_000, Quota: 200_000, Throttles: 1,
 			Lost: 60_000})
 	}
 	file := filepath.Join(t.TempDir(), "node.json.gz")
@@ -37,7 +37,7 @@ func TestServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := view.Snapshot{Made: now, View: n.view(now),
-		Containers: []view.Kept{{ID: worst.ID, Periods: history.Append(nil, periods)}}}
+		Containers: []view.Kept{{ID: worst.ID, Periods: recent.Append(nil, periods)}}}
 	zip := gzip.NewWriter(f)
 	if err := errors.Join(s.WriteJSON(zip), zip.Close(), f.Close()); err != nil {
 		t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"plimsoll/internal/flight"
-	"plimsoll/internal/history"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/workload"
 )
 
@@ -30,9 +30,9 @@ type Periods struct {
 	strays []probe.Period // of groups that are not known: they wait for the next search
 	ahead  time.Duration  // from the kernel's clock to ours, in Unix time
 	batch  []probe.Period
-	ended  map[string][]history.Period // for the page; nil: it does not ask
-	flown  []flight.Period             // for the flight recorder
-	full   int64                       // periods that are in neither: its reader was late, or their group is not known
+	ended  map[string][]recent.Period // for the page; nil: it does not ask
+	flown  []flight.Period            // for the flight recorder
+	full   int64                      // periods that are in neither: its reader was late, or their group is not known
 
 	turning sync.Mutex // held while a reader comes or goes
 	page    bool
@@ -88,7 +88,7 @@ func (p *Periods) Record(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.page, p.ended = on, nil; on {
-		p.ended = map[string][]history.Period{}
+		p.ended = map[string][]recent.Period{}
 	}
 	return nil
 }
@@ -135,14 +135,14 @@ func (p *Periods) turn(on bool) error {
 }
 
 // Take returns what has ended since the last call, for the page.
-func (p *Periods) Take() (map[string][]history.Period, int64, error) {
+func (p *Periods) Take() (map[string][]recent.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.drain(); err != nil {
 		return nil, 0, err
 	}
 	ended := p.ended
-	p.ended = map[string][]history.Period{}
+	p.ended = map[string][]recent.Period{}
 	return ended, p.probe.Unrecorded() + p.full, nil
 }
 
@@ -190,9 +190,9 @@ func (p *Periods) drain() error {
 func (p *Periods) pass(g group, one probe.Period, end time.Time, refills uint16) {
 	if p.page {
 		if list := p.ended[g.path]; len(list) < mostWaiting {
-			p.ended[g.path] = append(list, history.Period{End: end.UnixMilli(),
-				Used: history.Us(one.Used / time.Duration(one.Count)), Quota: history.Us(one.Quota),
-				Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)),
+			p.ended[g.path] = append(list, recent.Period{End: end.UnixMilli(),
+				Used: recent.Us(one.Used / time.Duration(one.Count)), Quota: recent.Us(one.Quota),
+				Burst: recent.UnknownBurst, Lost: recent.Us(one.Lost / time.Duration(one.Count)),
 				Throttles: uint16(one.Throttles), Refills: refills})
 		} else {
 			p.full++

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/flight"
-	"plimsoll/internal/history"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/recent"
 	"plimsoll/internal/workload"
 )
 
@@ -74,11 +74,11 @@ func TestPeriodsHavePaths(t *testing.T) {
 		{Group: 8, End: boot + 600*time.Millisecond, Used: 60 * time.Millisecond, Quota: 50 * time.Millisecond,
 			Lost: 20 * time.Millisecond, Throttles: 2, Count: 2}}
 	got, lost, err := source.Take()
-	want := map[string][]history.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000,
-		Quota: 50_000, Burst: history.UnknownBurst}},
+	want := map[string][]recent.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000,
+		Quota: 50_000, Burst: recent.UnknownBurst}},
 		// the mean of two
 		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000,
-			Burst: history.UnknownBurst, Lost: 10_000, Throttles: 2}}}
+			Burst: recent.UnknownBurst, Lost: 10_000, Throttles: 2}}}
 	if diff := cmp.Diff(want, got); diff != "" || lost != 3+1 || err != nil {
 		t.Errorf("%d lost, %v (-want +got):\n%s", lost, err, diff)
 	}

@@ -1,4 +1,4 @@
-// Package history keeps what containers did in each of their periods, for the last minutes.
+// Package recent keeps what containers did in each of their periods, for the last minutes.
 //
 // # Problem
 //
@@ -16,7 +16,7 @@
 //
 // A container that sleeps has no periods, so that its gap is not to be told from a time in which nothing was recorded:
 // the caller says since when there is no gap.
-package history
+package recent
 
 import (
 	"errors"
