@@ -208,29 +208,6 @@ func TestScheduleChanges(t *testing.T) {
 	}
 }
 
-// TestScheduleExpelsForOne: a pod may ask for a core without offline tasks though its class does not,
-// and gets it alone.
-func TestScheduleExpelsForOne(t *testing.T) {
-	l := &loader{usable: true}
-	w := scheduledWorld(t, l)
-	off := strategy.CPUQOSPatch{CoreExpeller: new(bool)}
-	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{LSR: off,
-		LS: off}}.Over(w.agent.Strategy), nil)
-	for _, asks := range []bool{false, true} {
-		pods := slices.Clone(w.place.pods)
-		at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/web" })
-		c := pods[at].Containers[0]
-		c.QOS.CoreExpeller = asks
-		pods[at].Containers = []workload.Container{c}
-		w.place.pods = pods
-		w.run(2 * time.Second)
-		want := map[uint64]schedext.Side{w.id("/web").Inode: {Expels: asks}, w.id("/batch").Inode: {Offline: true}}
-		if diff := cmp.Diff(want, l.last().sides); diff != "" || l.last().options.Expel != asks {
-			t.Errorf("asks: %v: %+v, sides -want +got\n%s", asks, l.last().options, diff)
-		}
-	}
-}
-
 // TestScheduleEnds: a scheduler that the kernel ends is loaded again, after longer and longer waits, and not for ever.
 func TestScheduleEnds(t *testing.T) {
 	l := &loader{usable: true}

@@ -15,7 +15,7 @@ import (
 // Schedule runs our sched_ext scheduler where that is the mechanism decided on, and makes the groups due that it has
 // throttled. free says that it may be loaded.
 func (c *Colocation) Schedule(now time.Time, free bool) {
-	options := schedext.Options{Expel: c.requested.Expels() || expels(c.levels), SchedExt: c.requested.SchedExt}
+	options := schedext.Options{Expel: c.requested.Expels(), SchedExt: c.requested.SchedExt}
 	changed := c.Scheduler.Keep(now, free, c.requested.Mechanism == strategy.MechanismSchedExt, c.mechanism,
 		options, c.levels)
 	if len(changed) == 0 {
@@ -27,11 +27,6 @@ func (c *Colocation) Schedule(now time.Time, free bool) {
 			g.MarkDue()
 		}
 	}
-}
-
-// expels says whether a group expels offline tasks from its cores. A pod may request that itself, whatever its class.
-func expels(levels []policy.Level) bool {
-	return slices.ContainsFunc(levels, func(l policy.Level) bool { return l.QOS.Expels() })
 }
 
 // machine is what this machine supports. Whether a scheduler can be loaded is only checked on request.

@@ -152,11 +152,8 @@ func (k *Keeper) Keep(now time.Time, free, requested bool, mechanism strategy.Me
 		k.pause(now)
 		return nil
 	}
-	switch {
-	case options.SchedExt != k.options.SchedExt:
+	if options != k.options {
 		k.End(now)
-	case options != k.options: // a pod requests it, and pods come and go
-		k.pause(now)
 	}
 	k.options, k.paused = options, false
 	if k.now != nil {
