@@ -42,7 +42,6 @@ const (
 	FeatureKeepsBurst = "burst-survives-quota"
 	FeatureRefill     = "refill-on-rewrite"
 	FeatureIdle       = "idle"
-	FeatureStatLocal  = "stat-local"
 	FeatureIdentity   = "group-identity"
 	FeaturePartition  = "cpuset-partition"
 	FeatureUsage      = "usage"
@@ -72,7 +71,6 @@ func origin(name string) known {
 		FeatureKeepsBurst: {"6.10", "49217ea147df"},
 		FeatureRefill:     {"", "kernel/sched/core.c, tg_set_cfs_bandwidth"},
 		FeatureIdle:       {"5.15", "304000390f88"},
-		FeatureStatLocal:  {"6.6", "677ea015f231"},
 		FeatureSchedExt:   {"6.12", "kernel/sched/ext.c"},
 		FeaturePSI:        {"4.20", "kernel/sched/psi.c"},
 		FeatureCoreSched:  {"5.14", "7ac592aa35a6"},
@@ -289,7 +287,6 @@ func (p *prober) bandwidth() {
 
 func (p *prober) others() {
 	p.add(FeatureIdle, func() (State, string) { return p.file("cpu.idle") })
-	p.add(FeatureStatLocal, func() (State, string) { return p.file("cpu.stat.local") })
 	p.add(FeatureIdentity, p.identity)
 	p.add(FeaturePartition, p.partition)
 }

@@ -97,7 +97,7 @@ func TestProbeV1(t *testing.T) {
 	want := map[string]State{
 		FeatureVersion: Yes, FeatureController: Yes, FeatureWritable: Yes, FeatureBandwidth: Yes, FeatureBurst: Yes,
 		FeatureAboveQuota: No, FeatureCounters: Yes, FeatureKeepsBurst: Yes, FeatureRefill: Unknown, FeatureIdle: Yes,
-		FeatureStatLocal: No, FeatureIdentity: No, FeaturePartition: No, FeatureUsage: Yes, FeatureSchedExt: Yes,
+		FeatureIdentity: No, FeaturePartition: No, FeatureUsage: Yes, FeatureSchedExt: Yes,
 		FeatureEnforced: No, FeaturePSI: No, FeatureCoreSched: No, FeatureInotify: Yes, FeatureWithinNode: Yes,
 	}
 	found := Probe(fsys, testHost())

@@ -350,21 +350,6 @@ func (t *Tree) Usage(group string) (time.Duration, error) {
 	return 0, fmt.Errorf("%s: %w", name, err)
 }
 
-// ThrottledLocal is the time that the group's own tasks were throttled, by its own quota or an ancestor's
-// (cpu.stat.local, 6.6+).
-func (t *Tree) ThrottledLocal(group string) (time.Duration, error) {
-	data, err := t.read(group, "cpu.stat.local")
-	if err != nil {
-		return 0, err
-	}
-	key, parse := "throttled_time", parseNanos
-	if t.version == V2 {
-		key, parse = "throttled_usec", parseMicros
-	}
-	d, err := parseKey(data, key, parse)
-	return d, t.wrap(group, "cpu.stat.local", err)
-}
-
 // file is the name of a group's file below the FS root.
 func (t *Tree) file(group, name string) string { return fileBelow(t.cpu, group, name) }
 

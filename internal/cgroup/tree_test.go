@@ -82,7 +82,6 @@ func v1FS() memFS {
 		"cpu/lab/a/cpu.shares":         "512\n",
 		"cpu/lab/a/cpu.idle":           "0\n",
 		"cpu/lab/a/cpu.stat":           "nr_periods 7\nnr_throttled 3\nthrottled_time 91000001\n",
-		"cpu/lab/a/cpu.stat.local":     "throttled_time 17\n",
 		"cpu/lab/a/tasks":              "12\n13\n",
 		"cpu/lab/a/cgroup.procs":       "12\n",
 		"cpuacct/cpuacct.usage":        "9000000001\n",
@@ -106,7 +105,6 @@ func v2FS() memFS {
 		"lab/a/cpu.weight":     "50\n",
 		"lab/a/cpu.idle":       "0\n",
 		"lab/a/cpu.stat":       "usage_usec 1000000\nnr_periods 7\nnr_throttled 3\nthrottled_usec 91000\n",
-		"lab/a/cpu.stat.local": "throttled_usec 17\n",
 		"lab/a/cgroup.threads": "12\n13\n",
 		"lab/a/cgroup.procs":   "12\n",
 		"lab/a/cgroup.events":  "populated 0\nfrozen 0\n",
@@ -165,7 +163,6 @@ func TestDetect(t *testing.T) {
 type reading struct {
 	Bandwidth cpu.Bandwidth
 	Counters  cpu.Counters
-	Local     time.Duration
 	Weight    int64
 	Idle      bool
 	CPUs      cpu.Set
@@ -178,17 +175,16 @@ type reading struct {
 func readAll(t *testing.T, tree *Tree, group string) reading {
 	t.Helper()
 	var r reading
-	var errs [10]error
+	var errs [9]error
 	r.Bandwidth, errs[0] = tree.Bandwidth(group)
 	r.Counters, errs[1] = tree.Counters(group)
-	r.Local, errs[2] = tree.ThrottledLocal(group)
-	r.Weight, errs[3] = tree.Weight(group)
-	r.Idle, errs[4] = tree.Idle(group)
-	r.CPUs, errs[5] = tree.CPUs(group)
-	r.Tasks, errs[6] = tree.Tasks(group)
-	r.Populated, errs[7] = tree.Populated(group)
-	r.Node, errs[8] = tree.Usage("/")
-	r.Children, errs[9] = tree.Children("/lab")
+	r.Weight, errs[2] = tree.Weight(group)
+	r.Idle, errs[3] = tree.Idle(group)
+	r.CPUs, errs[4] = tree.CPUs(group)
+	r.Tasks, errs[5] = tree.Tasks(group)
+	r.Populated, errs[6] = tree.Populated(group)
+	r.Node, errs[7] = tree.Usage("/")
+	r.Children, errs[8] = tree.Children("/lab")
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +195,7 @@ func TestTreeReads(t *testing.T) {
 	v1 := reading{
 		Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 20 * ms},
 		Counters:  cpu.Counters{Usage: 1000000001, HasUsage: true, Periods: 7, Throttled: 3, ThrottledTime: 91000001},
-		Local:     17, Weight: 512, CPUs: cpu.Set{0, 1}, Tasks: []int{12, 13}, Populated: true, Node: 9000000001,
+		Weight:    512, CPUs: cpu.Set{0, 1}, Tasks: []int{12, 13}, Populated: true, Node: 9000000001,
 		Children: []string{"/lab/a"},
 	}
 	if diff := cmp.Diff(v1, readAll(t, detect(t, v1FS()), "/lab/a")); diff != "" {
@@ -208,7 +204,7 @@ func TestTreeReads(t *testing.T) {
 	v2 := reading{
 		Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 20 * ms},
 		Counters:  cpu.Counters{Usage: time.Second, HasUsage: true, Periods: 7, Throttled: 3, ThrottledTime: 91 * ms},
-		Local:     17 * us, Weight: 50, CPUs: cpu.Set{0, 1}, Tasks: []int{12, 13}, Node: 9 * time.Second,
+		Weight:    50, CPUs: cpu.Set{0, 1}, Tasks: []int{12, 13}, Node: 9 * time.Second,
 		Children: []string{"/lab/a"},
 	}
 	if diff := cmp.Diff(v2, readAll(t, detect(t, v2FS()), "/lab/a")); diff != "" {
@@ -299,7 +295,6 @@ func TestTreeBadText(t *testing.T) {
 		"cpu/lab/a/cpu.idle":          func(t *Tree) error { _, err := t.Idle("/lab/a"); return err },
 		"cpu/lab/a/cpu.stat":          func(t *Tree) error { _, err := t.Counters("/lab/a"); return err },
 		"cpuacct/lab/a/cpuacct.usage": func(t *Tree) error { _, err := t.Counters("/lab/a"); return err },
-		"cpu/lab/a/cpu.stat.local":    func(t *Tree) error { _, err := t.ThrottledLocal("/lab/a"); return err },
 		"cpu/lab/a/tasks":             func(t *Tree) error { _, err := t.Tasks("/lab/a"); return err },
 		"cpuset/lab/a/cpuset.cpus":    func(t *Tree) error { _, err := t.CPUs("/lab/a"); return err },
 		"cpuacct/cpuacct.usage":       func(t *Tree) error { _, err := t.Usage("/"); return err },

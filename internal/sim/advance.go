@@ -47,18 +47,10 @@ func (k *Kernel) expire(g *group) {
 	g.expiry += g.pool.Bandwidth().Period
 }
 
-// unthrottle adds the time of the throttle, here and for the groups below (unthrottle_cfs_rq, tg_unthrottle_up).
+// unthrottle adds the time of the throttle (unthrottle_cfs_rq).
 func (g *group) unthrottle() {
 	g.standing = 0
 	g.stood.book()
-	g.bookLocal()
-}
-
-func (g *group) bookLocal() {
-	g.local.book()
-	for _, c := range g.children {
-		c.bookLocal()
-	}
 }
 
 // wake starts the period timer of a group that was idle. The timer keeps its phase: it goes on at the first
@@ -167,7 +159,6 @@ func (k *Kernel) run(dt time.Duration) {
 			g.wall += dt
 		}
 		g.stood.pending += dt * time.Duration(g.standing)
-		g.local.pending += dt * time.Duration(g.stuck)
 		if len(g.serving) == 0 || g.stuck > 0 {
 			continue
 		}

@@ -55,10 +55,6 @@ func TestSpinnersGetTheirQuota(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d threads: %s", threads, diff)
 		}
-		local, err := tree.ThrottledLocal("/pod/a")
-		if local != want.ThrottledTime || err != nil {
-			t.Errorf("%d threads: local = %v, %v; want %v", threads, local, err, want.ThrottledTime)
-		}
 		if pod := counters(t, tree, "/pod"); pod.Usage != 200*ms || k.Busy() != 200*ms {
 			t.Errorf("%d threads: pod used %v, machine %v; want 200ms", threads, pod.Usage, k.Busy())
 		}
@@ -168,10 +164,6 @@ func TestPodAndContainerBothLimit(t *testing.T) {
 		if p.Used > 50*ms {
 			t.Fatalf("the pod used %v in %+v", p.Used, p)
 		}
-	}
-	a, err := tree.ThrottledLocal("/pod/a")
-	if own := counters(t, tree, "/pod/a").ThrottledTime; err != nil || a < 6*time.Second || own > a {
-		t.Errorf("container: throttled for %v in all, %v for its own limit (%v); want most for the pod's", a, own, err)
 	}
 }
 

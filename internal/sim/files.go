@@ -88,9 +88,6 @@ func (k *Kernel) files(g *group, in hierarchy) []string {
 			files = append(files, "cpuset.cpus")
 		}
 	}
-	if !k.config.NoThrottledLocal {
-		files = append(files, "cpu.stat.local")
-	}
 	return files
 }
 
@@ -244,11 +241,6 @@ func (k *Kernel) text(g *group, in hierarchy, file string) string {
 		return micros(b.Quota, b.Limited(), "max") + " " + micros(b.Period, true, "") + "\n"
 	case "cpu.cfs_burst_us", "cpu.max.burst":
 		return micros(b.Burst, true, "") + "\n"
-	case "cpu.stat.local":
-		if in == unified {
-			return fmt.Sprintf("throttled_usec %d\n", g.local.booked.Microseconds())
-		}
-		return fmt.Sprintf("throttled_time %d\n", g.local.booked)
 	}
 	return k.stat(g, in) // cpu.stat
 }

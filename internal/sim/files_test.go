@@ -55,9 +55,6 @@ func TestFreshGroupReadsAsTheKernels(t *testing.T) {
 		if c, err := tree.Counters("/"); err != nil || !c.HasUsage {
 			t.Errorf("root: Counters = %+v, %v; want a usage", c, err)
 		}
-		if d, err := tree.ThrottledLocal("/pod/a"); d != 0 || err != nil {
-			t.Errorf("ThrottledLocal = %v, %v", d, err)
-		}
 		names, err := tree.Children("/")
 		if diff := cmp.Diff([]string{"/pod"}, names); err != nil || diff != "" {
 			t.Errorf("Children: %v %s", err, diff)
@@ -199,12 +196,9 @@ func TestIdleLosesTheWeight(t *testing.T) {
 }
 
 func TestMissingFeatures(t *testing.T) {
-	k, tree := machine(t, sim.Config{Version: 1, NoThrottledLocal: true})
+	k, tree := machine(t, sim.Config{Version: 1})
 	if _, err := tree.Burst("/pod"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no burst file: %v, want ENOENT", err)
-	}
-	if _, err := tree.ThrottledLocal("/pod"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no cpu.stat.local: %v, want ENOENT", err)
 	}
 	if err := k.Rmdir("cpuacct/pod/a"); err != nil {
 		t.Fatal(err)

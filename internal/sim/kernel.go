@@ -36,18 +36,17 @@ const never = time.Duration(math.MaxInt64)
 
 // Config is what machine to make. The zero value is one CPU with cgroup v2 and no burst.
 type Config struct {
-	CPUs             int  // online CPUs
-	PossibleCPUs     int  // that may ever be online; 0: no others
-	Version          int  // of cgroup: 1 (hierarchies cpu and cpuacct) or 2
-	BurstFile        bool // 5.14 and later
-	BurstAboveQuota  bool // Alibaba Cloud Linux 4.19
-	NoBurstCounters  bool // 5.14 and 5.15: burst without nr_bursts
-	DividesBurst     bool // v2 from 5.14 to 6.9: a write of cpu.max divides the burst by 1000 (49217ea147df mends it)
-	CPUSets          bool // there is a cpuset controller; on v1 a hierarchy of its own
-	InheritsAgain    bool // v2: a group with tasks accepts an empty list of CPUs again, which most kernels refuse
-	NoThrottledLocal bool // below 6.6: no cpu.stat.local
-	Start            time.Time
-	Seed             uint64
+	CPUs            int  // online CPUs
+	PossibleCPUs    int  // that may ever be online; 0: no others
+	Version         int  // of cgroup: 1 (hierarchies cpu and cpuacct) or 2
+	BurstFile       bool // 5.14 and later
+	BurstAboveQuota bool // Alibaba Cloud Linux 4.19
+	NoBurstCounters bool // 5.14 and 5.15: burst without nr_bursts
+	DividesBurst    bool // v2 from 5.14 to 6.9: a write of cpu.max divides the burst by 1000 (49217ea147df mends it)
+	CPUSets         bool // there is a cpuset controller; on v1 a hierarchy of its own
+	InheritsAgain   bool // v2: a group with tasks accepts an empty list of CPUs again, which most kernels refuse
+	Start           time.Time
+	Seed            uint64
 }
 
 // Kernel is the machine. It is not safe for concurrent use.
@@ -100,7 +99,6 @@ type group struct {
 	stuck    int64 // CPUs' worth of threads here and below that a throttle here or above stops
 	stood    booking
 	wall     time.Duration // for which it was throttled, however many CPUs were
-	local    booking
 }
 
 // booking is a throttled time: the kernel counts it when the throttle ends.
