@@ -43,13 +43,6 @@ func TestUseOfPeriods(t *testing.T) {
 			t.Errorf("%s has no limit: %+v", g.Path, got)
 		}
 	}
-	if err := p.ResetPeaks(); err != nil {
-		t.Fatal(err)
-	}
-	if got := totals(t, p, large); got.Peak != 0 {
-		t.Errorf("the peak stays: %+v", got)
-	}
-	within(t, 10*time.Second, "there is a new peak", func() bool { return totals(t, p, small).Peak > 0 })
 }
 
 // A peak is of periods as long as the present ones, since it is divided by their length.

@@ -55,7 +55,6 @@ type kernelGroup struct {
 	Used           uint64
 	Length         uint64
 	Peak           uint64
-	Epoch          uint64
 	SecondFrom     uint64
 	SecondSum      uint64
 	SecondPeak     uint64
@@ -157,7 +156,6 @@ const (
 	kernelVarBegun                   = "begun"
 	kernelVarCpus                    = "cpus"
 	kernelVarEnded                   = "ended"
-	kernelVarEpoch                   = "epoch"
 	kernelVarForgotten               = "forgotten"
 	kernelVarFull                    = "full"
 	kernelVarHorizon                 = "horizon"
@@ -249,7 +247,6 @@ type kernelVariableSpecs struct {
 	Begun      *ebpf.VariableSpec `ebpf:"begun"`
 	Cpus       *ebpf.VariableSpec `ebpf:"cpus"`
 	Ended      *ebpf.VariableSpec `ebpf:"ended"`
-	Epoch      *ebpf.VariableSpec `ebpf:"epoch"`
 	Forgotten  *ebpf.VariableSpec `ebpf:"forgotten"`
 	Full       *ebpf.VariableSpec `ebpf:"full"`
 	Horizon    *ebpf.VariableSpec `ebpf:"horizon"`
@@ -323,7 +320,6 @@ type kernelVariables struct {
 	Begun      *ebpf.Variable `ebpf:"begun"`
 	Cpus       *ebpf.Variable `ebpf:"cpus"`
 	Ended      *ebpf.Variable `ebpf:"ended"`
-	Epoch      *ebpf.Variable `ebpf:"epoch"`
 	Forgotten  *ebpf.Variable `ebpf:"forgotten"`
 	Full       *ebpf.Variable `ebpf:"full"`
 	Horizon    *ebpf.Variable `ebpf:"horizon"`

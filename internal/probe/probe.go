@@ -41,7 +41,6 @@ type Probe struct {
 	missing  []Missing
 	ring     *Ring
 	records  *ringbuf.Reader // of periods; nil: see ErrNoPeriods
-	epoch    atomic.Uint64
 	realtime bool
 	priority atomic.Pointer[priority]
 

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -27,8 +26,8 @@ type Totals struct {
 	Used time.Duration // in the last period that is over
 	// when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
 	PeriodEnd time.Duration
-	Peak      time.Duration // the most in one period since ResetPeaks, and since periods are as long as now
-	Second    time.Duration // the most in one second since ResetPeaks, of seconds without idle time
+	Peak      time.Duration // the most in one period since the group is watched, and since periods are as long as now
+	Second    time.Duration // the most in one second since the group is watched, of seconds without idle time
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
 	Sum       time.Duration // CPU time used up to PeriodEnd
 	// of it, in each period above the limit (Limit); what the next period pays back is none of it
@@ -48,9 +47,7 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 	if g.Periods > 0 {
 		t.PeriodEnd = time.Duration(g.End)
 	}
-	if g.Epoch == p.epoch.Load() {
-		t.Peak, t.Second = time.Duration(g.Peak), time.Duration(g.SecondPeak)
-	}
+	t.Peak, t.Second = time.Duration(g.Peak), time.Duration(g.SecondPeak)
 	for i, n := range g.Lengths {
 		t.Lengths[i] = int64(n)
 	}
@@ -66,18 +63,6 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 		t.Since = time.Duration(s.Since)
 	}
 	return t, true
-}
-
-// ResetPeaks restarts the search for the largest use of a period, for all groups.
-func (p *Probe) ResetPeaks() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	next := p.epoch.Load() + 1
-	if err := p.objects.Epoch.Set(next); err != nil {
-		return fmt.Errorf("probe: reset peaks: %w", err)
-	}
-	p.epoch.Store(next)
-	return nil
 }
 
 // Losses are events that did not reach the reader, by reason.

@@ -26,11 +26,10 @@ struct group {
 	u64 periods;	 // that were seen from their begin to their end
 	u64 used;	 // in the last of them
 	u64 length;	 // of the periods
-	u64 peak;	 // the largest use of a period of that length in this epoch
-	u64 epoch;
+	u64 peak;	 // the largest use of a period of that length
 	u64 second_from; // when the present second began
 	u64 second_sum;	 // the sum at that time
-	u64 second_peak; // the largest use of a second in this epoch
+	u64 second_peak; // the largest use of a second
 	u64 owed;	 // at the last period's end, see period.h
 	u64 above;	 // used above the limit in each period, summed up
 	u64 actives;	 // CPUs in active

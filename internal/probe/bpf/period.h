@@ -17,7 +17,6 @@
 #define MOST_US 0xffffffffULL
 #define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota
 
-volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
 static void *over;	     // sched_cfs_period_timer
 volatile u64 recording;	     // user space alone writes it
 u64 unrecorded;		     // periods for which the ring had no room
@@ -169,9 +168,6 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 		above = sum - g->sum + g->owed - owes - n * limit;
 		if (above > 0)
 			g->above += above;
-		if (g->epoch != epoch)
-			g->peak = g->second_peak = 0;
-		g->epoch = epoch;
 		g->uses[share(limit, g->used)]++;
 		if (g->used > g->peak && g->length == length) // else it began with the old length
 			g->peak = g->used;

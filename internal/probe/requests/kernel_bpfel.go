@@ -76,7 +76,6 @@ type kernelGroup struct {
 	Used           uint64
 	Length         uint64
 	Peak           uint64
-	Epoch          uint64
 	SecondFrom     uint64
 	SecondSum      uint64
 	SecondPeak     uint64
