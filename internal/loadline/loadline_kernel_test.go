@@ -186,8 +186,7 @@ func (d *driver) counted() figures {
 }
 
 // predicted is what the model makes of the jobs.
-func predicted(t *testing.T, list []*driver) figures {
-	t.Helper()
+func predicted(list []*driver) figures {
 	n := loadline.Node{Capacity: period.Seconds()}
 	var demands [][]float64
 	for _, d := range list {
@@ -198,12 +197,8 @@ func predicted(t *testing.T, list []*driver) figures {
 		}
 		demands = append(demands, demand)
 	}
-	accounts, err := loadline.Play(n, demands)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sum figures
-	for _, a := range accounts {
+	for _, a := range loadline.Play(n, demands) {
 		sum.Throttled += a.Throttled
 		sum.Bursts += a.Bursts
 		sum.Late += a.Late
@@ -213,7 +208,7 @@ func predicted(t *testing.T, list []*driver) figures {
 }
 
 func against(t *testing.T, list []*driver) {
-	want, got := predicted(t, list), figures{}
+	want, got := predicted(list), figures{}
 	for _, d := range list {
 		f := d.counted()
 		got.Throttled += f.Throttled

@@ -158,25 +158,3 @@ func (q *Queue) Backlog(burst float64) float64 {
 
 // Delay is the mean delay by the limit, in periods: mean backlog / mean demand (Little).
 func (q *Queue) Delay(burst float64) float64 { return q.Backlog(burst) / q.mean }
-
-// ExponentialSigma is the root in (0, 1) of sigma = exp(-(1-sigma)/u): for exponential demand of mean u quotas, the
-// container is throttled in sigma^(1+b) of the periods with a burst of b quotas, and its mean backlog is
-// sigma^(1+b) u/(1-sigma) quotas (V is the waiting time of a D/M/1 queue). It is the yardstick of the tests.
-func ExponentialSigma(u float64) (float64, error) {
-	if !(u > 0) {
-		return 0, refuse("a utilization between 0 and 1", "utilization %v", u)
-	}
-	if u >= 1 {
-		return 0, unstable("a utilization below 1", "utilization %v", u)
-	}
-	low, high := 0.0, 1-1e-15
-	// Below the root exp(-(1-s)/u) is above s, between the root and 1 it is below.
-	for range 200 {
-		if mid := (low + high) / 2; math.Exp(-(1-mid)/u) > mid {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low, nil
-}

@@ -1,29 +1,17 @@
 package loadline
 
-import "math"
-
-// Unbounded is the exact answer of the strict rule for bursts without bound: everything is admitted at once, and the
-// node is one Lindley queue with the sum of the demands. The second figure is E(WCET).
-func Unbounded(n Node) (miss, wcet float64, err error) {
-	if err := n.bursting(math.Inf(1)).Check(); err != nil {
-		return 0, 0, err
-	}
-	if err := n.stable(); err != nil {
-		return 0, 0, err
-	}
+// Unbounded is the exact answer of the strict rule for bursts without bound, P and E(WCET): everything is admitted at
+// once, and the node is one Lindley queue with the sum of the demands.
+func Unbounded(n Node) (miss, wcet float64) {
 	mean, variance := 0.0, 0.0
 	for _, c := range n.Containers {
 		mean += c.Demand.Mean()
 		variance += c.Demand.Variance()
 	}
 	reach := 16 + 16*variance/((n.Capacity-mean)*n.Capacity)
-	if reach*leastPoints > latticePoints {
-		return 0, 0, unstable("fewer containers", "mean demand %.8g of a capacity of %.8g: too near for the exact law",
-			mean, n.Capacity)
-	}
 	miss = n.fromTwo(unboundedPoints, reach, func(s solved) float64 { return s.tails().above[0] })
 	age := n.fromTwo(agePoints, reach, solved.age)
-	return miss, 1 + age, nil
+	return miss, 1 + age
 }
 
 // The age of a run takes many steps on its lattice, a broken period one.
