@@ -52,16 +52,12 @@ func (w *world) revive() {
 	writer := apply.New(w.tree, j, w.kernel.Now)
 	writer.Tasks, writer.Root = fakeTasks{}, "/"
 	writer.Restore(nil, false)
-	online := make(cpu.Set, w.kernel.Online())
-	for i := range online {
-		online[i] = i
-	}
 	w.agent = New(Options{Tree: w.tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
 		Pauses: pauses.New(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler),
 		Rules:    policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0",
 		Kernel: "sim",
-		Reserving: exclusive.Options{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
+		Reserving: exclusive.Options{Topology: func() (cpu.Topology, error) { return w.kernel.Topology(), nil },
 			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, MinShared: 1, Shield: w.shield}}})
 }
 

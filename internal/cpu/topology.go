@@ -22,15 +22,6 @@ func (t Topology) Set() Set {
 	return set
 }
 
-// Flat is a machine of equal CPUs of which nothing else is known.
-func Flat(cpus Set) Topology {
-	var t Topology
-	for _, c := range cpus {
-		t.Places = append(t.Places, Place{CPU: c, Core: c, Capacity: 1})
-	}
-	return t
-}
-
 // Siblings pairs the hardware threads of each core.
 func (t Topology) Siblings() map[int]int {
 	of := map[int]int{}

@@ -122,13 +122,14 @@ func TestReserveInvalidPartition(t *testing.T) {
 
 // TestReservePartitionsOfOthers: CPUs that the root lacks are in partitions.
 func TestReservePartitionsOfOthers(t *testing.T) {
-	tree, err := cgroup.Detect(partitioned{sim.New(sim.Config{CPUs: 4, Version: 2, CPUSets: true}), "root"})
+	k := sim.New(sim.Config{CPUs: 4, Version: 2, CPUSets: true})
+	tree, err := cgroup.Detect(partitioned{k, "root"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, in := newCPUs(), reserve.Input{}
 	c.Tree, c.Isolated = tree, cpu.Set{0}
-	c.Topology = func() (cpu.Topology, error) { return cpu.Flat(cpu.Set{0, 1, 2, 3}), nil }
+	c.Topology = func() (cpu.Topology, error) { return k.Topology(), nil }
 	if _, err := c.readMachine(&in); err != nil || in.Partitioned.String() != "3" || in.Isolated.String() != "0,3" {
 		t.Errorf("in partitions %s, isolated %s (%v)", in.Partitioned, in.Isolated, err)
 	}

@@ -18,9 +18,6 @@ const (
 	Invalid   Verdict = "not valid"            // the arms do not have the sizes that chance gives
 )
 
-// Verdicts lists them.
-func Verdicts() []Verdict { return []Verdict{TooFew, Unclear, Saves, HarmsSelf, HarmsRest, Invalid} }
-
 // Harm says whether refills are to end because of the verdict.
 func (v Verdict) Harm() bool { return v == HarmsSelf || v == HarmsRest }
 

@@ -41,14 +41,12 @@ type Collector struct {
 // and a series costs Prometheus some kilobytes.
 type Detail string
 
-// Basic is at most BasicSeries series for a container, and none for a pod whose limit is the sum of its containers'.
+// Basic is at most 12 series for a container, and none for a pod whose limit is the sum of its containers'
+// (TestBasicMetricsAreFew).
 const (
 	Basic Detail = "basic"
 	Full  Detail = "full"
 )
-
-// BasicSeries bounds the series of a container.
-const BasicSeries = 12
 
 // ParseDetail understands what a person wrote.
 func ParseDetail(text string) (Detail, error) {

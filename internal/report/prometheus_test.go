@@ -116,8 +116,8 @@ func TestBasicMetricsAreFew(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"/kubepods/default/web/a": BasicSeries, "/kubepods/default/web/b": BasicSeries,
-		"/kubepods/default/own": BasicSeries, "/kubepods/default/own/a": BasicSeries}
+	want := map[string]int{"/kubepods/default/web/a": 12, "/kubepods/default/web/b": 12, "/kubepods/default/own": 12,
+		"/kubepods/default/own/a": 12}
 	if diff := cmp.Diff(want, series); diff != "" {
 		t.Error(diff)
 	}

@@ -230,6 +230,15 @@ func (k *Kernel) At(t time.Time, do func()) {
 // Online is the number of online CPUs.
 func (k *Kernel) Online() int { return k.config.CPUs }
 
+// Topology is of equal CPUs: nothing else is known of them.
+func (k *Kernel) Topology() cpu.Topology {
+	var t cpu.Topology
+	for c := range k.config.CPUs {
+		t.Places = append(t.Places, cpu.Place{CPU: c, Core: c, Capacity: 1})
+	}
+	return t
+}
+
 // Busy is the CPU time used on the whole machine so far.
 func (k *Kernel) Busy() time.Duration { return k.root.usage }
 

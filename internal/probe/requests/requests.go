@@ -44,9 +44,7 @@ type objects struct {
 var ErrKernel = errors.New("this kernel has no tracepoints at which requests could be seen (sk_data_ready, " +
 	"sock_send_length: not in 6.1, tested from 6.12 on)")
 
-// Supported says whether the running kernel has the tracepoints; nil if it does.
-func Supported() error { return supported(btf.NewCache()) }
-
+// supported says whether the running kernel has the tracepoints; nil if it does.
 func supported(types *btf.Cache) error {
 	kernel, err := types.Kernel()
 	if err != nil {

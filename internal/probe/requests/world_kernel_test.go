@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
@@ -182,7 +183,8 @@ func (w *world) onOneCPU() {
 // open loads the programs, which do not run yet.
 func open(t testing.TB, o Options) (*probe.Probe, *Requests) {
 	t.Helper()
-	if err := Supported(); errors.Is(err, ErrKernel) && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
+	if err := supported(btf.NewCache()); errors.Is(err, ErrKernel) &&
+		!cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
 		cgrouptest.Elsewhere(t, "the cells of test/vm from 6.12 on", "%v", err)
 	}
 	clock, err := probe.Open(probe.Options{})
