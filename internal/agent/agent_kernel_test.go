@@ -28,14 +28,7 @@ func (h realHost) Online() (int, error) {
 }
 
 func (h realHost) Threads(tids []int) map[int]time.Duration {
-	threads, err := h.Host.Threads(tids)
-	if err != nil {
-		return nil
-	}
-	used := map[int]time.Duration{}
-	for _, t := range threads {
-		used[t.TID] = t.Runtime
-	}
+	used, _ := h.Host.Threads(tids)
 	return used
 }
 

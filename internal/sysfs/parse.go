@@ -85,23 +85,6 @@ func ParseSchedstat(data []byte) (ran, waited time.Duration, err error) {
 	return time.Duration(on), time.Duration(queued), nil
 }
 
-// parseState finds the state letter, the third field of /proc/PID/stat. The second is the name in parentheses, which
-// may hold anything, parentheses and spaces and newlines too (fs/proc/array.c, do_task_stat).
-func parseState(data []byte) (byte, error) {
-	if !bytes.HasSuffix(data, []byte("\n")) {
-		return 0, errNewline
-	}
-	end := bytes.LastIndexByte(data, ')')
-	if end < 0 || len(data) < end+4 || data[end+1] != ' ' || data[end+3] != ' ' {
-		return 0, fmt.Errorf("%q has no state after the name", data)
-	}
-	state := data[end+2]
-	if (state < 'A' || state > 'Z') && (state < 'a' || state > 'z') {
-		return 0, fmt.Errorf("%q is not a state", state)
-	}
-	return state, nil
-}
-
 // parseStatm finds the resident pages, the second field of /proc/PID/statm (fs/proc/array.c, proc_pid_statm).
 func parseStatm(data []byte) (int64, error) {
 	text, err := firstLine(data)

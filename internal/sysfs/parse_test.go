@@ -52,28 +52,6 @@ func TestParseSchedstat(t *testing.T) {
 	}
 }
 
-func TestParseState(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		want byte
-		ok   bool
-	}{
-		{"7737 (head) R 7731 7731\n", 'R', true},
-		{"7737 (a) S (b) D 7731 7731\n", 'D', true},
-		{"7737 (two\nlines) t 1 1\n", 't', true},
-		{"7737 (head) R 7731", 0, false},
-		{"7737 (head)\n", 0, false},
-		{"7737 (head) 5 1\n", 0, false},
-		{"7737 head R 1\n", 0, false},
-		{"\n", 0, false},
-	} {
-		got, err := parseState([]byte(tt.text))
-		if got != tt.want || (err == nil) != tt.ok {
-			t.Errorf("parseState(%q) = %q, %v", tt.text, got, err)
-		}
-	}
-}
-
 func TestParseStatm(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -96,7 +74,6 @@ func FuzzParsers(f *testing.F) {
 	f.Add([]byte("cpu  3457 1 2734 279587 540 7 57 15 100 1\ncpu0 1 1 1 1\n"))
 	f.Add([]byte("cpu 9223372036854775807 1 1 1 1\n"))
 	f.Add([]byte("1234567 73620 1\n"))
-	f.Add([]byte("7737 (a) S (b) D 7731 7731\n"))
 	f.Add([]byte("732 438 400 5 0 100 0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		busy, stolen, err := parseCPUTime(data)
@@ -105,9 +82,6 @@ func FuzzParsers(f *testing.F) {
 		}
 		if ran, waited, err := ParseSchedstat(data); ran < 0 || waited < 0 || err != nil && ran+waited != 0 {
 			t.Errorf("ParseSchedstat(%q) = %v, %v, %v", data, ran, waited, err)
-		}
-		if s, err := parseState(data); (err == nil) == (s == 0) {
-			t.Errorf("parseState(%q) = %q, %v", data, s, err)
 		}
 		if n, err := parseStatm(data); n < 0 || err != nil && n != 0 {
 			t.Errorf("parseStatm(%q) = %v, %v", data, n, err)

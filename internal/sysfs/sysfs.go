@@ -24,13 +24,6 @@ type Host struct{ root string }
 // NewHost is the machine below a root directory: "/", or "/host" in a container that has the node's root there.
 func NewHost(root string) *Host { return &Host{root: root} }
 
-// Thread is one task at one instant.
-type Thread struct {
-	TID      int
-	Runtime  time.Duration // time on a CPU since it began
-	Runnable bool          // it runs, or would if it were let: a throttled thread is runnable
-}
-
 // Self is what this process has used.
 type Self struct {
 	CPU time.Duration
@@ -86,12 +79,12 @@ func (h *Host) cpuTime() (busy, stolen time.Duration, err error) {
 	return busy, stolen, h.wrap("proc/stat", err)
 }
 
-// Threads reads threads by number. Threads that have ended are left out. A number belongs to the PID namespace
-// that proc shows.
-func (h *Host) Threads(tids []int) ([]Thread, error) {
-	threads := make([]Thread, 0, len(tids))
+// Threads reads by thread number for how long threads have been on a CPU since they began. Threads that have ended are
+// left out. A number belongs to the PID namespace that proc shows.
+func (h *Host) Threads(tids []int) (map[int]time.Duration, error) {
+	ran := make(map[int]time.Duration, len(tids))
 	for _, tid := range tids {
-		th, err := h.thread(tid)
+		runtime, err := h.thread(tid)
 		if gone(err) {
 			if err = h.stillThere(tid, err); err == nil {
 				continue
@@ -100,27 +93,20 @@ func (h *Host) Threads(tids []int) ([]Thread, error) {
 		if err != nil {
 			return nil, err
 		}
-		threads = append(threads, th)
+		ran[tid] = runtime
 	}
-	return threads, nil
+	return ran, nil
 }
 
-// thread reads the files of the thread itself: those of /proc/TID sum over its whole process.
-func (h *Host) thread(tid int) (Thread, error) {
-	dir := fmt.Sprintf("proc/%d/task/%d/", tid, tid)
-	data, err := h.read(dir + "schedstat")
+// thread reads the file of the thread itself: that of /proc/TID sums over its whole process.
+func (h *Host) thread(tid int) (time.Duration, error) {
+	name := fmt.Sprintf("proc/%d/task/%d/schedstat", tid, tid)
+	data, err := h.read(name)
 	if err != nil {
-		return Thread{}, err
+		return 0, err
 	}
-	runtime, _, err := ParseSchedstat(data)
-	if err != nil {
-		return Thread{}, h.wrap(dir+"schedstat", err)
-	}
-	if data, err = h.read(dir + "stat"); err != nil {
-		return Thread{}, err
-	}
-	state, err := parseState(data)
-	return Thread{TID: tid, Runtime: runtime, Runnable: state == 'R'}, h.wrap(dir+"stat", err)
+	ran, _, err := ParseSchedstat(data)
+	return ran, h.wrap(name, err)
 }
 
 // gone says whether a thread has ended: before its file was opened, or before it was read.
