@@ -1,9 +1,6 @@
 package cgroupfs
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // EventKind says what happened.
 type EventKind string
@@ -18,15 +15,11 @@ const (
 	Lost       EventKind = "lost"       // events were lost: anything may have happened
 )
 
-// Event is a change of a managed group. Equal events are counted together until Events returns them.
-// The count is a lower bound: the kernel merges equal events that are not yet read (fs/notify/inotify,
-// inotify_merge), so a foreign write within microseconds of one's own can hide in it.
+// Event is a change of a managed group. Equal events are one until Events returns them.
 type Event struct {
-	Kind  EventKind
-	Path  string // of the group; "" for Lost
-	File  string // for Written: cpu.max, cpu.cfs_quota_us ...
-	Count int
-	At    time.Time // when the last of them was read
+	Kind EventKind
+	Path string // of the group; "" for Lost
+	File string // for Written: cpu.max, cpu.cfs_quota_us ...
 }
 
 // queue keeps events until they are taken, and wakes the reader.
@@ -35,26 +28,22 @@ type queue struct {
 
 	mu   sync.Mutex
 	list []Event
-	at   map[Event]int // place in list, by kind, path and file
+	has  map[Event]bool // what is in list
 }
 
 func newQueue() *queue {
-	return &queue{wake: make(chan struct{}, 1), at: map[Event]int{}}
+	return &queue{wake: make(chan struct{}, 1), has: map[Event]bool{}}
 }
 
 // put adds an event. The event of a burst does not wake the reader: a burst is no limit, so the answer is not urgent,
 // and the agent itself writes bursts often to end throttles.
-func (q *queue) put(kind EventKind, path, file string, now time.Time) {
-	key := Event{Kind: kind, Path: path, File: file}
+func (q *queue) put(kind EventKind, path, file string) {
+	e := Event{kind, path, file}
 	q.mu.Lock()
-	i, ok := q.at[key]
-	if !ok {
-		i = len(q.list)
-		q.at[key] = i
-		q.list = append(q.list, key)
+	if !q.has[e] {
+		q.has[e] = true
+		q.list = append(q.list, e)
 	}
-	q.list[i].Count++
-	q.list[i].At = now
 	q.mu.Unlock()
 	if burstFile(file) {
 		return
@@ -73,7 +62,7 @@ func (q *queue) take() []Event {
 		return nil
 	}
 	list := q.list
-	q.list, q.at = nil, map[Event]int{} // thousands at the start, and seldom so many again
+	q.list, q.has = nil, map[Event]bool{} // thousands at the start, and seldom so many again
 	return list
 }
 

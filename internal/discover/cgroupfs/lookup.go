@@ -52,7 +52,6 @@ func (s *Scanner) ask(n *node) bool {
 	if n.place.Kind == Plain {
 		return false // only the group's own files have the limit of a plain group
 	}
-	s.stats.Lookups++
 	now, err := s.tree.Bandwidth(n.Path)
 	if err != nil {
 		return false // gone, or not yet under the cpu controller

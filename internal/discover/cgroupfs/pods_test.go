@@ -83,7 +83,7 @@ func TestGroupInAScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := scanner(t, m, Options{Resolver: f})
-	if n := s.Stats().Groups; n != 4 {
+	if n := len(s.nodes); n != 4 {
 		t.Errorf("%d groups are scanned, want 4: the root, the slice, the scope and that one", n)
 	}
 	for _, c := range []struct {

@@ -38,17 +38,6 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Stats count what a Scanner does.
-type Stats struct {
-	Groups    int  // in the tree, without those below containers
-	Watches   int  // directories that inotify watches
-	Blind     bool // not all are watched: the tree is walked each second instead
-	Events    int64
-	Overflows int64 // times that the kernel dropped events
-	Rescans   int64
-	Lookups   int64 // questions to the Sources
-}
-
 // Scanner knows the containers of a tree. Its methods may be called from several goroutines. Pods, Touched and Counts
 // take no lock that is held while files are read or systemd is asked.
 type Scanner struct {
@@ -76,7 +65,6 @@ type Scanner struct {
 	walked    time.Time      // when the whole tree was, last
 	markedAll time.Time      // when all groups were last marked as written to, for lack of watches
 	err       error          // of that walk
-	stats     Stats
 }
 
 type snapshot struct {
@@ -182,16 +170,6 @@ func (s *Scanner) Wake() <-chan struct{} { return s.queue.wake }
 // Events takes what has happened since it was last called.
 func (s *Scanner) Events() []Event { return s.queue.take() }
 
-// Stats returns the Scanner's counters.
-func (s *Scanner) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stats := s.stats
-	stats.Rescans, stats.Overflows = s.Counts()
-	stats.Groups, stats.Blind = len(s.nodes), s.blind()
-	return stats
-}
-
 // Counts returns how often the tree was walked and how often events were lost.
 func (s *Scanner) Counts() (rescans, lost int64) { return s.rescans.Load(), s.lost.Load() }
 
@@ -251,7 +229,7 @@ func (s *Scanner) Rescan() error {
 	}
 	if marks {
 		s.markedAll = s.walked
-		s.queue.put(Lost, "", "", s.walked)
+		s.queue.put(Lost, "", "")
 	}
 	return s.err
 }
@@ -265,7 +243,6 @@ func (s *Scanner) notice(e fsnotify.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Events++
 	n := s.nodes[path.Join("/", below)]
 	if n == nil {
 		return
@@ -290,19 +267,18 @@ func (s *Scanner) written(n *node, file string) {
 	if s.chosen[n.ID] == nil {
 		return
 	}
-	now := s.opt.Now()
 	switch {
 	case limitFile(file):
-		s.queue.put(Written, n.Path, file, now)
+		s.queue.put(Written, n.Path, file)
 		if burstFile(file) {
 			return // which no owner declares
 		}
 		s.doubt(n)
-		if now.Sub(n.lookup.asked) >= lookupEvery && s.ask(n) {
+		if s.opt.Now().Sub(n.lookup.asked) >= lookupEvery && s.ask(n) {
 			s.renew()
 		}
 	case taskFile(file):
-		s.queue.put(Attached, n.Path, file, now)
+		s.queue.put(Attached, n.Path, file)
 	}
 }
 
@@ -316,7 +292,7 @@ func (s *Scanner) fault(err error) {
 	s.missed = true
 	s.mu.Unlock()
 	s.walk()
-	s.queue.put(Lost, "", "", s.opt.Now())
+	s.queue.put(Lost, "", "")
 }
 
 // renew makes a new snapshot, and sends the events after that: a woken reader finds the snapshot.
@@ -349,9 +325,8 @@ func (s *Scanner) renew() {
 		pods = old.pods // the same snapshot means that nothing changed
 	}
 	s.latest.Store(&snapshot{pods, s.err})
-	now := s.opt.Now()
 	for _, e := range s.news {
-		s.queue.put(e.Kind, e.Path, e.File, now)
+		s.queue.put(e.Kind, e.Path, e.File)
 	}
 	s.news = nil
 }

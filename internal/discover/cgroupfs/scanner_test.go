@@ -66,8 +66,8 @@ func TestRescanFindsWhatChanged(t *testing.T) {
 		t.Error("another snapshot, though nothing is new")
 	}
 	expectEvents(t, s)
-	if stats := s.Stats(); stats.Groups != 4 || stats.Rescans != 3 || !stats.Blind {
-		t.Errorf("%+v", stats)
+	if rescans, _ := s.Counts(); len(s.nodes) != 4 || rescans != 3 || !s.blind() {
+		t.Errorf("%d groups, %d rescans, blind %v", len(s.nodes), rescans, s.blind())
 	}
 }
 
@@ -205,12 +205,11 @@ func TestConfigure(t *testing.T) {
 func TestTouched(t *testing.T) {
 	s := scanner(t, newMemory("/lab/a", "/lab/b", "/lab/c"), Options{Resolver: include(t, "/lab/*")})
 	s.Touched()
-	now := time.Unix(1, 0)
-	s.queue.put(Written, "/lab/b", "cpu.max", now)
-	s.queue.put(Written, "/lab/a", "cpu.max", now)
-	s.queue.put(Attached, "/lab/b", "cgroup.procs", now)
-	s.queue.put(Written, "/lab/a", "cpu.cfs_burst_us", now)
-	s.queue.put(Written, "/lab/a", "cpu.cfs_quota_us", now)
+	s.queue.put(Written, "/lab/b", "cpu.max")
+	s.queue.put(Written, "/lab/a", "cpu.max")
+	s.queue.put(Attached, "/lab/b", "cgroup.procs")
+	s.queue.put(Written, "/lab/a", "cpu.cfs_burst_us")
+	s.queue.put(Written, "/lab/a", "cpu.cfs_quota_us")
 	want := []string{"/lab/b", "/lab/a"}
 	if diff := cmp.Diff(want, s.Touched()); diff != "" {
 		t.Error(diff)
@@ -225,29 +224,29 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-func TestEventsAreCounted(t *testing.T) {
+func TestEqualEventsAreOne(t *testing.T) {
 	q := newQueue()
-	q.put(Written, "/a", "cpu.max", time.Unix(1, 0))
-	q.put(Attached, "/a", "tasks", time.Unix(2, 0))
-	q.put(Written, "/a", "cpu.max", time.Unix(3, 0))
+	q.put(Written, "/a", "cpu.max")
+	q.put(Attached, "/a", "tasks")
+	q.put(Written, "/a", "cpu.max")
 	select {
 	case <-q.wake:
 	default:
 		t.Error("the reader was not woken")
 	}
-	want := []Event{{Written, "/a", "cpu.max", 2, time.Unix(3, 0)}, {Attached, "/a", "tasks", 1, time.Unix(2, 0)}}
+	want := []Event{{Written, "/a", "cpu.max"}, {Attached, "/a", "tasks"}}
 	if diff := cmp.Diff(want, q.take()); diff != "" {
 		t.Error(diff)
 	}
-	q.put(Written, "/a", "cpu.max.burst", time.Unix(4, 0))
+	q.put(Written, "/a", "cpu.max.burst")
 	select {
 	case <-q.wake:
 		t.Error("a burst has woken somebody")
 	default:
 	}
 	q.take()
-	q.put(Written, "/a", "cpu.max", time.Unix(4, 0))
-	if list := q.take(); len(list) != 1 || list[0].Count != 1 {
+	q.put(Written, "/a", "cpu.max")
+	if list := q.take(); len(list) != 1 {
 		t.Errorf("after they were taken: %+v", list)
 	}
 }
@@ -290,8 +289,8 @@ func TestOutOfWatches(t *testing.T) {
 	}
 	rescan()
 	rescan()
-	if stats := s.Stats(); stats.Watches != 3 || !stats.Blind {
-		t.Errorf("%+v", stats)
+	if len(w.watched) != 3 || !s.blind() {
+		t.Errorf("%v, blind %v", w.watched, s.blind())
 	}
 	if n := strings.Count(log.String(), "max_user_watches"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, log.String())
@@ -309,8 +308,8 @@ func TestOutOfWatches(t *testing.T) {
 	w.free = 1
 	m.mkdir("/lab/c")
 	rescan()
-	if stats := s.Stats(); stats.Watches != 4 || stats.Blind {
-		t.Errorf("with watches again: %+v", stats)
+	if len(w.watched) != 4 || s.blind() {
+		t.Errorf("with watches again: %v, blind %v", w.watched, s.blind())
 	}
 	clock.pass(9 * time.Second)
 	if s.walkIn() <= 0 {
@@ -318,8 +317,8 @@ func TestOutOfWatches(t *testing.T) {
 	}
 	m.rmdir("/lab/a")
 	rescan()
-	if stats := s.Stats(); stats.Watches != 3 || len(w.watched) != 3 || w.watched["lab/a"] {
-		t.Errorf("after a group is gone: %+v, %v", stats, w.watched)
+	if len(w.watched) != 3 || w.watched["lab/a"] {
+		t.Errorf("after a group is gone: %v", w.watched)
 	}
 }
 
@@ -343,8 +342,8 @@ func TestStrayEvents(t *testing.T) {
 	m.rmdir("/lab/b")
 	s.notice(fsnotify.Event{Name: "/cg/cpu/lab/b", Op: fsnotify.Remove})
 	expectEvents(t, s, "vanished /lab/b")
-	if stats := s.Stats(); stats.Rescans != 1 {
-		t.Errorf("helped by a rescan: %+v", stats)
+	if rescans, _ := s.Counts(); rescans != 1 {
+		t.Errorf("helped by a rescan: %d", rescans)
 	}
 }
 
@@ -367,7 +366,7 @@ func TestNothingWaitsForASource(t *testing.T) {
 	s := scanner(t, newMemory(unit), Options{Resolver: include(t, unit), Now: func() time.Time { return now },
 		Sources: Sources{Systemd: &Systemd{dial: dial, now: func() time.Time { return now }}}})
 	s.Events()
-	s.queue.put(Lost, "", "", now)
+	s.queue.put(Lost, "", "")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -36,7 +36,6 @@ func (s *Scanner) watch(n *node) (begun bool) {
 	switch {
 	case err == nil:
 		n.watched = true
-		s.stats.Watches++
 	case errors.Is(err, fs.ErrNotExist): // gone already
 	case errors.Is(err, unix.ENOSPC):
 		s.full = true
@@ -55,7 +54,6 @@ func (s *Scanner) unwatch(n *node) {
 		return
 	}
 	n.watched = false
-	s.stats.Watches--
 	s.watcher.Remove(s.dir(n)) // the error says that it was gone
 }
 
