@@ -22,7 +22,6 @@ type Question struct {
 
 // Advice answers. Bursts are in quotas.
 type Advice struct {
-	Committed float64 // the sum of the quotas, as a share of the capacity
 	// Saturated: the mean demand is at or above the limit. No burst helps, and only the figures about limits hold.
 	Saturated bool
 
@@ -91,7 +90,7 @@ func Advise(q Question) (Advice, error) {
 	if err := q.check(); err != nil {
 		return Advice{}, err
 	}
-	a := Advice{Committed: q.Quota * float64(q.Pods) / q.Capacity}
+	var a Advice
 	h, err := NewHistory(q.Demand, q.Quota)
 	if errors.Is(err, ErrUnstable) {
 		a.Saturated = true

@@ -99,7 +99,6 @@ func TestAdvise(t *testing.T) {
 	}
 	near(t, "throttled without", a.Without.ThrottledWith, 0.203, 0.03)
 	near(t, "throttled with", a.With.ThrottledWith, 0.041, 0.02)
-	near(t, "committed", a.Committed, 1, 1e-12)
 	near(t, "sure", a.Sure, 1, 0.02)
 	if a.Saving <= 0 || a.LimitBurst >= a.Limit || a.MostPods < 20 {
 		t.Errorf("the limit could be lower with burst: %+v", a)

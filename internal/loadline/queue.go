@@ -7,7 +7,7 @@ import (
 // Queue is the exact law of one container: what a quota does to it for every burst at once. Its periods are independent
 // of each other: a recording's memory is not in it (History has it).
 type Queue struct {
-	quota, mean  float64
+	mean         float64
 	fine, coarse tails
 }
 
@@ -24,7 +24,7 @@ func NewQueue(demand Law, quota float64) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{quota: quota, mean: demand.Mean()}
+	q := &Queue{mean: demand.Mean()}
 	q.fine = solve(demand, quota, k, n).tails()
 	q.coarse = q.fine
 	if demand.step() == 0 {

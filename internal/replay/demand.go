@@ -107,7 +107,7 @@ func (s *Series) goesOn(e episode) (list []stint) {
 	end := time.Duration(e.last+1) * s.Period
 	for _, x := range e.standing {
 		if at := ended[x.lane]; at < end {
-			list = append(list, stint{lane: x.lane, ran: end, came: at, work: end - at, never: true})
+			list = append(list, stint{lane: x.lane, ran: end, came: at, work: end - at})
 		}
 	}
 	return list

@@ -25,7 +25,6 @@ type stint struct {
 	came    time.Duration // when it would have been without the limit, of a reading
 	work    time.Duration
 	follows bool // the thread had stood before it: it could have begun sooner
-	never   bool // it was not done
 	// Of a thread that was alone: for how long it had nothing to do in this place.
 	idle time.Duration
 }

@@ -22,13 +22,12 @@ type Writer struct {
 
 // State is what a writer has done.
 type State struct {
-	Files    int
-	Bytes    int64
-	Written  int64  // periods
-	Dropped  int64  // periods: the disk is full or failing, or the writer was behind
-	Damaged  int64  // files that could not be read when they were merged
-	Problem  string // why the last batch was not written; "": it was
-	Failures int64  // batches that were not written
+	Files   int
+	Bytes   int64
+	Written int64  // periods
+	Dropped int64  // periods: the disk is full or failing, or the writer was behind
+	Damaged int64  // files that could not be read when they were merged
+	Problem string // why the last batch was not written; "": it was
 }
 
 // queueLen is how many minutes may wait for a slow disk.
@@ -116,7 +115,7 @@ func (w *Writer) note(ring *Ring, b flight.Batch, written bool, err error) {
 		s.Problem = ""
 		return
 	}
-	if s.Failures++; s.Problem == "" {
+	if s.Problem == "" {
 		w.log.Warn("the record of periods is not written; the agent goes on without it", "dir", w.options.Dir, "error",
 			err)
 	}

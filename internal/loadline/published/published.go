@@ -104,10 +104,9 @@ func Cells() []Cell {
 // Check is a cell beside what Simulate makes of it.
 type Check struct {
 	Cell
-	Mine       loadline.Result
-	ZMiss      float64 // (published - mine) / the standard error of the difference, rounding included
-	ZWCET      float64
-	ErrorBound float64 // the standard error of Mine.Miss
+	Mine  loadline.Result
+	ZMiss float64 // (published - mine) / the standard error of the difference, rounding included
+	ZWCET float64
 }
 
 // Against runs a cell for so many periods under the published rule.
@@ -123,8 +122,7 @@ func Against(c Cell, periods int64, seed uint64) (Check, error) {
 		other = max(other, 1.0/Periods)
 		return (printed - e.Value) / math.Sqrt(sigma*sigma+other*other+step*step/12)
 	}
-	return Check{Cell: c, Mine: r, ZMiss: z(c.Miss, r.Miss, 1e-4), ZWCET: z(c.WCET, r.WCET, 1e-4),
-		ErrorBound: (r.Miss.High - r.Miss.Low) / 4}, nil
+	return Check{Cell: c, Mine: r, ZMiss: z(c.Miss, r.Miss, 1e-4), ZWCET: z(c.WCET, r.WCET, 1e-4)}, nil
 }
 
 func (c Cell) run(job float64, periods int64, seed uint64) (loadline.Result, error) {
