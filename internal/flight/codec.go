@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -42,9 +41,6 @@ func NewEncoder(e Effort) *Encoder {
 		parquet.PageBufferSize(pageBytes),
 		parquet.KeyValueMetadata(SchemaKey, Schema), parquet.CreatedBy("plimsoll", "1", ""))}
 }
-
-// Encode writes a batch as one file.
-func (e *Encoder) Encode(to io.Writer, b Batch) error { return e.Merge(to, slices.Values([]Batch{b})) }
 
 // Merge writes batches as one file. It holds one of them at a time.
 func (e *Encoder) Merge(to io.Writer, parts iter.Seq[Batch]) error {

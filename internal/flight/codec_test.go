@@ -3,15 +3,20 @@ package flight
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+// Encode writes a batch as one file.
+func (e *Encoder) Encode(to io.Writer, b Batch) error { return e.Merge(to, slices.Values([]Batch{b})) }
 
 func encoded(t testing.TB, b Batch) []byte {
 	t.Helper()

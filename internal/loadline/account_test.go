@@ -91,7 +91,7 @@ func TestPlayByHand(t *testing.T) {
 // The account of one container is its History, but that it begins with a full burst and not with what a turn left.
 func TestPlayIsHistory(t *testing.T) {
 	r := record(t, exp(t, 0.6), 5000, 2)
-	a := Play(Node{Capacity: 4, Containers: []Container{{Quota: 1, Burst: 0.7}}}, [][]float64{r.Samples()})
+	a := Play(Node{Capacity: 4, Containers: []Container{{Quota: 1, Burst: 0.7}}}, [][]float64{r.samples})
 	h := must[*History](t)(NewHistory(r, 1))
 	near(t, "throttled", float64(a[0].Throttled)/5000, h.Throttled(0.7), 0.002)
 	near(t, "held", a[0].Held/5000, h.Backlog(0.7), 0.002)

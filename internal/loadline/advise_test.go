@@ -153,7 +153,7 @@ func TestUncensorHalfOfTheDemand(t *testing.T) {
 
 // Work that waits is done later: the estimate conserves it, and puts it where it came.
 func TestUncensorWorkThatWaits(t *testing.T) {
-	demand := record(t, exp(t, 0.6), 5000, 4).Samples()
+	demand := record(t, exp(t, 0.6), 5000, 4).samples
 	demand[len(demand)-1], demand[len(demand)-2] = 0, 0
 	const quota = 1
 	used, throttled, backlog := make([]float64, len(demand)), make([]float64, len(demand)), 0.0
@@ -163,7 +163,7 @@ func TestUncensorWorkThatWaits(t *testing.T) {
 		throttled[i] = backlog
 	}
 	u := must[Uncensored](t)(Uncensor(used, throttled))
-	for i, x := range u.Likely.Samples() {
+	for i, x := range u.Likely.samples {
 		if math.Abs(x-demand[i]) > 1e-9 {
 			t.Fatalf("period %d: %v, want %v", i, x, demand[i])
 		}

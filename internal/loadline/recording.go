@@ -72,9 +72,6 @@ func bare(samples []float64) *Recording {
 // Len is the number of periods.
 func (r *Recording) Len() int { return len(r.samples) }
 
-// Samples is a copy of the samples.
-func (r *Recording) Samples() []float64 { return slices.Clone(r.samples) }
-
 // Max is the highest demand.
 func (r *Recording) Max() float64 { return r.most }
 

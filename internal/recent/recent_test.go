@@ -104,8 +104,8 @@ func TestStoreKeeps(t *testing.T) {
 		t.Errorf("%d periods after a step back of the clock", n)
 	}
 	s.Expire(now.Add(2 * Keep))
-	if len(s.Groups()) != 0 || s.Bytes() != 0 {
-		t.Errorf("all is too old, and %v is kept: %d bytes", s.Groups(), s.Bytes())
+	if len(s.groups) != 0 || s.bytes != 0 {
+		t.Errorf("all is too old, and %d groups are kept: %d bytes", len(s.groups), s.bytes)
 	}
 }
 
@@ -115,11 +115,11 @@ func TestRest(t *testing.T) {
 	list := busy(rand.New(rand.NewPCG(7, 8)), t0, 300)
 	s.Add("/a", list[:200])
 	last := time.UnixMilli(list[199].End)
-	if s.Expire(last.Add(resting)); s.Bytes() < 200*periodBytes {
-		t.Fatalf("%d bytes of 200 periods that are at hand", s.Bytes())
+	if s.Expire(last.Add(resting)); s.bytes < 200*periodBytes {
+		t.Fatalf("%d bytes of 200 periods that are at hand", s.bytes)
 	}
-	if s.Expire(last.Add(resting + time.Millisecond)); s.Bytes() > 1200 {
-		t.Errorf("%d bytes of a group that rests", s.Bytes())
+	if s.Expire(last.Add(resting + time.Millisecond)); s.bytes > 1200 {
+		t.Errorf("%d bytes of a group that rests", s.bytes)
 	}
 	s.Add("/a", list[100:]) // of which a hundred are known
 	got := s.Periods("/a", t0)
@@ -131,8 +131,8 @@ func TestRest(t *testing.T) {
 			t.Fatalf("period %d: %+v, want %+v", i, p, list[i])
 		}
 	}
-	if s.Expire(last.Add(Keep + time.Minute)); s.Bytes() != 0 || len(s.Groups()) != 0 {
-		t.Errorf("all is too old, and %v is kept: %d bytes", s.Groups(), s.Bytes())
+	if s.Expire(last.Add(Keep + time.Minute)); s.bytes != 0 || len(s.groups) != 0 {
+		t.Errorf("all is too old, and %d groups are kept: %d bytes", len(s.groups), s.bytes)
 	}
 }
 
@@ -143,21 +143,21 @@ func TestStoreIsBounded(t *testing.T) {
 		s.Add(name, busy(r, t0, 9000))
 	}
 	now := t0.Add(15 * time.Minute)
-	if s.Bytes() <= 80_000 {
-		t.Fatalf("only %d bytes: the test is about too many", s.Bytes())
+	if s.bytes <= 80_000 {
+		t.Fatalf("only %d bytes: the test is about too many", s.bytes)
 	}
 	s.most = 80_000
 	s.Expire(now)
-	if s.Bytes() > 80_000 {
-		t.Errorf("%d bytes, want 80,000 at most", s.Bytes())
+	if s.bytes > 80_000 {
+		t.Errorf("%d bytes, want 80,000 at most", s.bytes)
 	}
-	for _, name := range s.Groups() {
+	for name := range s.groups {
 		if n := len(s.Periods(name, now.Add(-25*time.Second))); n != 250 {
 			t.Errorf("%s: %d of the last 250 periods are left", name, n)
 		}
 	}
-	if len(s.Groups()) != 4 {
-		t.Errorf("%v are left", s.Groups())
+	if len(s.groups) != 4 {
+		t.Errorf("%d groups are left", len(s.groups))
 	}
 }
 
@@ -174,12 +174,12 @@ func TestMemory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	heap := int(after.HeapAlloc) - int(before.HeapAlloc)
-	t.Logf("%d bytes by its own account, %d of the heap; %.2f bytes a period", s.Bytes(), heap, float64(heap)/900_000)
-	if 10*s.Bytes() > MaxBytes {
-		t.Errorf("1,000 containers take %d bytes, want %d", 10*s.Bytes(), MaxBytes)
+	t.Logf("%d bytes by its own account, %d of the heap; %.2f bytes a period", s.bytes, heap, float64(heap)/900_000)
+	if 10*s.bytes > MaxBytes {
+		t.Errorf("1,000 containers take %d bytes, want %d", 10*s.bytes, MaxBytes)
 	}
-	if heap > s.Bytes()*12/10+1<<21 {
-		t.Errorf("%d bytes of the heap, the store counts %d", heap, s.Bytes())
+	if heap > s.bytes*12/10+1<<21 {
+		t.Errorf("%d bytes of the heap, the store counts %d", heap, s.bytes)
 	}
 	runtime.KeepAlive(s)
 }

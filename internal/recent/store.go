@@ -153,18 +153,6 @@ func (s *Store) Periods(group string, after time.Time) []Period {
 	return list
 }
 
-// Groups lists the groups that have periods, in no order.
-func (s *Store) Groups() []string {
-	list := make([]string, 0, len(s.groups))
-	for name := range s.groups {
-		list = append(list, name)
-	}
-	return list
-}
-
-// Bytes is what the store keeps.
-func (s *Store) Bytes() int { return s.bytes }
-
 // packer makes blocks, and reuses its memory.
 type packer struct {
 	rounded []Period

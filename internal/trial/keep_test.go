@@ -18,6 +18,20 @@ func ends() map[string]func(*World) error {
 	}
 }
 
+// HandOver ends the agent, and starts another one that takes over.
+func (w *World) HandOver() error {
+	w.Agent.Successor = func() bool { return true }
+	w.Stop()
+	writer, left, err := w.open()
+	if err == nil {
+		err = w.begin(writer)
+	}
+	if err == nil {
+		w.Agent.Adopt(left)
+	}
+	return err
+}
+
 // TestSpellsGoOn: the spells of an agent add to those of the one before, of the container and of the node, and the
 // coins are those that would have been tossed without a restart. A spell that is on is aborted.
 func TestSpellsGoOn(t *testing.T) {

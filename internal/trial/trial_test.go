@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
@@ -181,4 +182,17 @@ func (w *World) logWrites(t *testing.T, path string, from, to time.Time) {
 			t.Logf("  at %v %s = %s", x.At.Sub(w.start()), x.Name, x.Data)
 		}
 	}
+}
+
+// counters reads the kernel's counters of a group.
+func (w *World) counters(path string) cpu.Counters {
+	tree, err := cgroup.Detect(w.Kernel)
+	if err != nil {
+		panic(err)
+	}
+	c, err := tree.Counters(path)
+	if err != nil {
+		panic(err)
+	}
+	return c
 }

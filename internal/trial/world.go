@@ -170,20 +170,6 @@ func (w *World) Restart() error {
 	return err
 }
 
-// HandOver ends the agent, and starts another one that takes over.
-func (w *World) HandOver() error {
-	w.Agent.Successor = func() bool { return true }
-	w.Stop()
-	writer, left, err := w.open()
-	if err == nil {
-		err = w.begin(writer)
-	}
-	if err == nil {
-		w.Agent.Adopt(left)
-	}
-	return err
-}
-
 // open opens the journal, which has the entries of the agent before.
 func (w *World) open() (*apply.Writer, []journal.Entry, error) {
 	tree, err := cgroup.Detect(w.Kernel)
@@ -293,19 +279,6 @@ func (w *World) Stop() {
 	if err := w.Agent.Run(ctx); err != nil {
 		panic(err) // the simulated kernel refuses no restore
 	}
-}
-
-// counters reads the kernel's counters of a group.
-func (w *World) counters(path string) cpu.Counters {
-	tree, err := cgroup.Detect(w.Kernel)
-	if err != nil {
-		panic(err)
-	}
-	c, err := tree.Counters(path)
-	if err != nil {
-		panic(err)
-	}
-	return c
 }
 
 // place is what runs: it never changes by itself.
