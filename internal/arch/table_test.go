@@ -150,12 +150,13 @@ func rules() map[string]rule {
 		"internal/replay": {pure: true, imports: and(values, "flight", "sim", "trial")},
 
 		// tests
-		"internal/arch":        {},
-		"internal/cgrouptest":  {free: true},
-		"internal/fulldisk":    {},
-		"internal/golden":      {},
-		"internal/logbook":     {},
-		"internal/scx/scxtest": {},
+		"internal/arch":            {},
+		"internal/cgrouptest":      {free: true},
+		"internal/fulldisk":        {},
+		"internal/golden":          {},
+		"internal/logbook":         {},
+		"internal/probe/probetest": {imports: []string{"probe/programs"}},
+		"internal/scx/scxtest":     {},
 
 		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image
 		"deploy/tools/manifests": {},

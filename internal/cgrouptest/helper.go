@@ -89,17 +89,3 @@ func NeedTwoCPUs(t testing.TB) {
 		Skip(t, "there are no CPUs 0 and 1: %v", err)
 	}
 }
-
-// FarFromLimit checks that the kernel's verifier went through few instructions of each program (programs.Set.Verified).
-func FarFromLimit(t *testing.T, verified map[string]uint32, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(verified)
-	for name, n := range verified {
-		if n > 100_000 {
-			t.Errorf("%s: %d instructions, of a million at most", name, n)
-		}
-	}
-}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 
-	"plimsoll/internal/probe/programs"
+	"plimsoll/internal/probe/probetest"
 )
 
 func TestDecodePeriod(t *testing.T) {
@@ -49,7 +49,7 @@ func TestMemoryOnManyCPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec.Maps[kernelMapQueues].MaxEntries = queues(8192, cpus)
-	got, by := programs.Memory(spec, cpus, groups)
+	got, by := probetest.Memory(spec, cpus, groups)
 	t.Logf("%.1f MiB: %v", float64(got)/(1<<20), by)
 	if got > most {
 		t.Errorf("%d bytes, want %d at most", got, most)

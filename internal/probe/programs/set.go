@@ -185,19 +185,22 @@ func (s *Set) Cost() ([]Cost, error) {
 	return list, nil
 }
 
-// Verified is how many instructions the kernel's verifier went through for each program. It gives up at a million
-// (include/linux/bpf.h, BPF_COMPLEXITY_LIMIT_INSNS), and a kernel of another version may need some times as many.
-// Before 5.16 (aba64c7da983) the kernel does not say: then the list is empty.
-func (s *Set) Verified() (map[string]uint32, error) {
-	list := map[string]uint32{}
-	for _, program := range s.All() {
-		info, err := program.Info()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", program.Name, err)
+// Has says whether a struct of the running kernel has a field. Without type information there is none, and no program
+// either.
+func Has(types *btf.Cache, name, field string) bool {
+	var s *btf.Struct
+	kernel, err := types.Kernel()
+	return err == nil && kernel.TypeByName(name, &s) == nil && member(s, field)
+}
+
+func member(s *btf.Struct, field string) bool {
+	for _, m := range s.Members {
+		if m.Name == field {
+			return true
 		}
-		if n, ok := info.VerifiedInstructions(); ok {
-			list[program.Name] = n
+		if inner, ok := m.Type.(*btf.Struct); ok && m.Name == "" && member(inner, field) {
+			return true
 		}
 	}
-	return list, nil
+	return false
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/probe/probetest"
 )
 
 // One world for all: to load the programs takes longer than the rest where the CPU is emulated.
@@ -215,8 +215,7 @@ func TestRequestTakeOver(t *testing.T) {
 // The verifier is far from its limit.
 func TestVerifierOfRequests(t *testing.T) {
 	_, p := open(t, Options{})
-	verified, err := p.programs.Verified()
-	cgrouptest.FarFromLimit(t, verified, err)
+	probetest.FarFromLimit(t, p.programs.All())
 }
 
 // What the programs do not see of a request, its arrival or its send, is in no length, and not taken for a part of

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/probe/programs"
+	"plimsoll/internal/probe/probetest"
 )
 
 // A turn that lasts since 100: the sibling had run 40 of class 1 and 30 of class 2 when it began.
@@ -56,7 +56,7 @@ func TestMemoryOnManyCPUs(t *testing.T) {
 		if err := p.fit(spec, Options{Tasks: tasks(threads)}, cpus); err != nil {
 			t.Fatal(err)
 		}
-		got, by := programs.Memory(spec, cpus, defaultGroups)
+		got, by := probetest.Memory(spec, cpus, defaultGroups)
 		t.Logf("%d threads: %.1f MiB: %v", threads, float64(got)/(1<<20), by)
 		if got > most {
 			t.Errorf("%d threads: %d bytes, want %d at most", threads, got, most)

@@ -1,9 +1,32 @@
-package programs
+// Package probetest says what programs cost the kernel: the memory of their maps, and the work of the verifier.
+package probetest
 
 import (
+	"testing"
+
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
+
+	"plimsoll/internal/probe/programs"
 )
+
+// FarFromLimit checks that the kernel's verifier went through few instructions of each program. It gives up at a
+// million (include/linux/bpf.h, BPF_COMPLEXITY_LIMIT_INSNS), and a kernel of another version may need some times as
+// many. Before 5.16 (aba64c7da983) the kernel does not say.
+func FarFromLimit(t *testing.T, list []programs.Program) {
+	t.Helper()
+	for _, program := range list {
+		info, err := program.Info()
+		if err != nil {
+			t.Fatalf("%s: %v", program.Name, err)
+		}
+		if n, ok := info.VerifiedInstructions(); ok {
+			t.Logf("%s: %d instructions", program.Name, n)
+			if n > 100_000 {
+				t.Errorf("%s: %d instructions, of a million at most", program.Name, n)
+			}
+		}
+	}
+}
 
 // Memory is what the maps of a collection take in the kernel, in bytes, on a machine with so many possible CPUs, and
 // by map. Of hash tables that are not allocated beforehand (BPF_F_NO_PREALLOC) it is that of so many entries.
@@ -51,24 +74,4 @@ func buckets(most int64) int64 {
 		n *= 2
 	}
 	return n * bucket
-}
-
-// Has says whether a struct of the running kernel has a field. Without type information there is none, and no program
-// either.
-func Has(types *btf.Cache, name, field string) bool {
-	var s *btf.Struct
-	kernel, err := types.Kernel()
-	return err == nil && kernel.TypeByName(name, &s) == nil && member(s, field)
-}
-
-func member(s *btf.Struct, field string) bool {
-	for _, m := range s.Members {
-		if m.Name == field {
-			return true
-		}
-		if inner, ok := m.Type.(*btf.Struct); ok && m.Name == "" && member(inner, field) {
-			return true
-		}
-	}
-	return false
 }
