@@ -102,9 +102,9 @@ func restoreUnlessRunning(g *globals, toSpec bool, notes io.Writer) ([]plan.Resu
 	return restored(n, toSpec, notes)
 }
 
-// restored puts everything back, once it has said who else has a lock.
+// restored puts everything back, once it has said who else has a lock and what the journal has lost.
 func restored(n *node.Node, toSpec bool, notes io.Writer) ([]plan.Result, error) {
-	for _, note := range n.Strangers() {
+	for _, note := range n.Notes() {
 		fmt.Fprintln(notes, "plimsoll:", report.Printable(note))
 	}
 	return n.Restore(toSpec)

@@ -177,6 +177,29 @@ func TestRestoreUnlessRunning(t *testing.T) {
 	}
 }
 
+// TestRestoreSaysWhatTheJournalLost: a damaged line of the journal may be of a value that is not put back.
+func TestRestoreSaysWhatTheJournalLost(t *testing.T) {
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	n.leave(t, boot)
+	f, err := os.OpenFile(filepath.Join(n.state, "journal"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString("no record\n")
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, err := n.run("restore", "--unless-running")
+	for _, want := range []string{n.state + ": line ", "dropped", "kept as journal.damaged"} {
+		if err != nil || !strings.Contains(stderr, want) {
+			t.Errorf("%v, %q; want success and %q", err, stderr, want)
+		}
+	}
+}
+
 // lock is the lock of a running agent.
 func (n testNode) lock(t *testing.T) {
 	t.Helper()

@@ -217,7 +217,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, log *s
 
 // giveWriter gives an agent the node's writer.
 func giveWriter(a *agent.Agent, n *node.Node, recorded *recorder.Periods, log *slog.Logger) {
-	for _, note := range n.Strangers() {
+	for _, note := range n.Notes() {
 		log.Warn(note)
 	}
 	n.Writer.Tasks, a.Writer, a.Successor = a.Tasks, noted{n.Writer, recorded}, n.Successor(log)

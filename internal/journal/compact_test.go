@@ -179,7 +179,7 @@ func TestCompactionThatFailsIsNotTriedAtEachStep(t *testing.T) {
 		must(t, j.Intend(id("/a"), plan.Quota, plan.Number(int64(i))))
 		must(t, j.Claim())
 	}
-	if disk.tries != 2 || len(j.Notes()) != 2 {
-		t.Errorf("%d tries, notes %q", disk.tries, j.Notes())
+	if disk.tries != 2 {
+		t.Errorf("%d tries", disk.tries)
 	}
 }

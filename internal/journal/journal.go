@@ -99,11 +99,12 @@ func (j *Journal) open(known map[int]reader) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return j.rewrite()
 	case errors.Is(err, errTornHeader):
-		return j.startAfter(damagedName, "the journal had no whole first line")
+		j.notes = []string{"the first line is not whole; the file is kept as " + damagedName}
+		return j.startAfter(damagedName)
 	case err != nil:
 		return fmt.Errorf("read the journal: %w", err)
 	case c.BootID != j.boot:
-		return j.startAfter(previousName, "the journal was of another boot, and so were its groups")
+		return j.startAfter(previousName)
 	}
 	j.table, j.records, j.size, j.notes = c.table, c.records, c.size, c.notes
 	if c.damaged {
@@ -123,11 +124,10 @@ func (j *Journal) open(known map[int]reader) error {
 }
 
 // startAfter renames the file that is there and begins a new one.
-func (j *Journal) startAfter(name, why string) error {
+func (j *Journal) startAfter(name string) error {
 	if err := j.disk.Rename(fileName, name); err != nil {
 		return fmt.Errorf("set the journal aside: %w", err)
 	}
-	j.notes = append(j.notes, why+"; kept as "+name)
 	return j.rewrite()
 }
 
@@ -140,7 +140,7 @@ func (j *Journal) setAside() error {
 	if err != nil {
 		return fmt.Errorf("set a copy of the damaged journal aside: %w", err)
 	}
-	j.notes = append(j.notes, "the journal was damaged; a copy is kept as "+damagedName)
+	j.notes = append(j.notes, "a copy of the damaged file is kept as "+damagedName)
 	return nil
 }
 
@@ -337,7 +337,6 @@ func (j *Journal) compact() {
 	j.compactAt = compactAbove
 	if err := j.rewrite(); err != nil {
 		j.compactAt = max(compactAbove, 2*j.records)
-		j.notes = append(j.notes, "not compacted: "+err.Error())
 	}
 }
 
@@ -359,12 +358,8 @@ func (j *Journal) Entry(id workload.ID, knob plan.Knob) (Entry, bool) {
 	return *e, true
 }
 
-// Notes are for people: what was dropped, set aside or could not be compacted.
-func (j *Journal) Notes() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return append([]string(nil), j.notes...)
-}
+// Notes are for people: what could not be read when the journal was opened.
+func (j *Journal) Notes() []string { return j.notes }
 
 // Close closes the file. Entries can still be read.
 func (j *Journal) Close() error {

@@ -97,12 +97,16 @@ func (n *Node) TakeLock() error {
 	return err
 }
 
-// Strangers says who has locked what agents lock, and keeps no agent from running.
-func (n *Node) Strangers() []string {
+// Notes are for people: who has locked what agents lock, and keeps no agent from running, and what could not be read of
+// the journal, which is then not put back.
+func (n *Node) Notes() []string {
 	var list []string
 	for _, p := range n.Lock.Strangers {
 		list = append(list,
 			fmt.Sprintf("%v, which is no plimsoll, has locked the control groups: going on all the same", p))
+	}
+	for _, note := range n.Journal.Notes() {
+		list = append(list, fmt.Sprintf("journal in %s: %s", n.StateDir, note))
 	}
 	return list
 }
