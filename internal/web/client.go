@@ -69,7 +69,7 @@ func (c *Client) Healthy(ctx context.Context, path string) error {
 	return errors.New(strings.TrimSpace(string(text)))
 }
 
-// maxHealth bounds an answer to Healthy.
+// maxHealth bounds an answer to Healthy, and a refusal of follow.
 const maxHealth = 4 << 10
 
 // Report gets a report.
@@ -196,12 +196,15 @@ func (c *Client) follow(ctx context.Context, each func(frame)) error {
 		return c.explain(err)
 	}
 	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		data, err := io.ReadAll(io.LimitReader(res.Body, maxHealth))
+		if err != nil {
+			return c.explain(err)
+		}
+		return remoteError(res, data)
+	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, maxAnswer)
-	if res.StatusCode != http.StatusOK {
-		lines.Scan()
-		return remoteError(res, lines.Bytes())
-	}
 	for lines.Scan() {
 		var f frame
 		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {

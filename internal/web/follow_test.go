@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -153,6 +154,10 @@ func TestFollowersAreBounded(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", res.Status, res.Header)
+	}
+	if err := c.follow(t.Context(), func(frame) {}); !errors.Is(err, ErrBusy) ||
+		!strings.Contains(err.Error(), "too many programs") {
+		t.Errorf("the fifth: %v", err)
 	}
 }
 
