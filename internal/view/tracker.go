@@ -27,7 +27,8 @@ type Tracker struct {
 	Node string // host name
 
 	started time.Time // of the agent
-	first   time.Time // snapshot of this agent
+	first   time.Time // snapshot of this agent, without a longer gap than Window since
+	last    time.Time // snapshot
 	taken   int64     // snapshots
 	groups  map[string]*group
 	made    []Row // of the last view, before they were sorted: the memory is used again
@@ -71,9 +72,11 @@ type rate struct {
 // Add takes the next snapshot, with the periods that have ended since the last one and their bursts (Bursts), and
 // returns the view. recording is nil where periods are not measured.
 func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string][]recent.Period) View {
-	if t.groups == nil || !s.Started.Equal(t.started) || s.Now.Before(t.first) { // another agent, or another clock
+	// Another agent, a clock that was set back, or a gap longer than the window: the machine slept, or the agent hung.
+	if gap := s.Now.Sub(t.last); t.groups == nil || !s.Started.Equal(t.started) || gap < 0 || gap > Window {
 		t.groups, t.started, t.first = map[string]*group{}, s.Started, s.Now
 	}
+	t.last = s.Now
 	t.taken++
 	for i := range s.Containers {
 		c := &s.Containers[i]

@@ -81,6 +81,20 @@ func TestWindow(t *testing.T) {
 	check("another agent", tr.Add(other, nil, nil), time.Second, ms)
 }
 
+// TestGap: what was lost while no snapshot came for more than a minute is not that of the last minute, and neither is
+// what was counted before the clock was set back.
+func TestGap(t *testing.T) {
+	for _, gap := range []time.Duration{10 * time.Minute, Window + 1, -ms} {
+		var tr Tracker
+		tr.Add(status(0, web(nil)), nil, nil)
+		tr.Add(status(time.Second, web(nil)), nil, nil)
+		after := status(time.Second+gap, web(lost(5*time.Minute, 3000)))
+		if v := tr.Add(after, nil, nil); v.Window != 0 || v.Rows[0].Lost != nil {
+			t.Errorf("after a gap of %v: %v lost in %v", gap, v.Rows[0].Lost, v.Window)
+		}
+	}
+}
+
 // TestNewContainer: what a container has counted since it came is all in the window.
 func TestNewContainer(t *testing.T) {
 	var tr Tracker
@@ -283,7 +297,8 @@ func TestCauseIsOfWhatWasLost(t *testing.T) {
 			NoCause,
 			"default/web/main lost 1.0 s of the last minute: throttled by its own limit of 0.5 CPUs until 50 s ago."},
 		{"nothing in the window", []turn{{5 * time.Second, time.Second, "overload"},
-			{66 * time.Second, time.Second, "overload"}}, NoCause, NoCause, "Nobody stood still in the last minute."},
+			{30 * time.Second, time.Second, "idle"}, {66 * time.Second, time.Second, "idle"}}, NoCause, NoCause,
+			"Nobody stood still in the last minute."},
 	} {
 		var tr Tracker
 		v := tr.Add(status(0, web(nil)), nil, nil)
