@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -135,6 +137,42 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 		if c, ok := l.(*crowd); !ok || !c.inside {
 			t.Errorf("the connections of %T are not bounded, or not this machine's", l)
 		}
+	}
+}
+
+// TestTheSocketForReadersIsBounded: who opens connections to it without end, and says nothing on them, costs the agent
+// the memory of a few. A reader is answered all the same, and one that asks stays before those that do not.
+func TestTheSocketForReadersIsBounded(t *testing.T) {
+	s := onStage(t, nil, nil)
+	c := s.site.agent
+	stream, err := c.http.Get("http://plimsoll/api/v1/follow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	const many = 200
+	var closed atomic.Int64
+	for range many {
+		conn, err := net.Dial("unix", c.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() {
+			_, _ = conn.Read(make([]byte, 1)) // until it is closed
+			closed.Add(1)
+		}()
+	}
+	s.eventually("there is room for few", func() bool { return closed.Load() == many+1-maxReaders })
+	if _, err := c.Status(t.Context()); err != nil {
+		t.Errorf("a reader: %v", err)
+	}
+	if _, err := Dial(filepath.Join(filepath.Dir(c.socket), ControlSocket)).Status(t.Context()); err != nil {
+		t.Errorf("the owner: %v", err)
+	}
+	s.eventually("the reader had another one's room", func() bool { return closed.Load() == many+2-maxReaders })
+	if _, err := stream.Body.Read(make([]byte, 1)); err != nil {
+		t.Errorf("the stream: %v", err)
 	}
 }
 

@@ -11,8 +11,12 @@ import (
 	"sync"
 )
 
-// maxConnections is how many connections a listener of the network has at a time.
-const maxConnections = 512
+// How many connections a listener has at a time. As many readers of the agent's socket are answered at once as all
+// bounds of a side permit: those at work, in the queue and being written, and the streams.
+const (
+	maxConnections = 512
+	maxReaders     = 64
+)
 
 // crowd bounds the connections of a listener, each of which costs a goroutine and buffers.
 //
@@ -27,6 +31,7 @@ const maxConnections = 512
 // a new one has until 512 others have come to send a request.
 type crowd struct {
 	net.Listener
+	most      int  // connections
 	inside    bool // who connects has to have an address of the loopback interface, too
 	mu        sync.Mutex
 	members   []*member // the one that waits longest is first
@@ -48,8 +53,9 @@ type member struct {
 	busy             bool // a request is at work
 }
 
-func newCrowd(l net.Listener, inside bool) *crowd {
-	return &crowd{Listener: l, inside: inside, networks: tally[netip.Prefix]{}, addresses: tally[netip.Addr]{}}
+func newCrowd(l net.Listener, most int, inside bool) *crowd {
+	return &crowd{Listener: l, most: most, inside: inside, networks: tally[netip.Prefix]{},
+		addresses: tally[netip.Addr]{}}
 }
 
 func (c *crowd) Accept() (net.Conn, error) {
@@ -58,8 +64,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-		m := &member{Conn: conn, crowd: c, from: from.Addr().Unmap()}
+		from, err := addressOf(conn.RemoteAddr())
+		m := &member{Conn: conn, crowd: c, from: from}
 		// With route_localnet, which kube-proxy sets, a neighbour's packets reach the loopback interface
 		// (CVE-2020-8558).
 		if err != nil || c.inside && !m.from.IsLoopback() {
@@ -73,11 +79,20 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 }
 
+// addressOf is where a connection is from. All connections of a socket of this machine are one client's.
+func addressOf(remote net.Addr) (netip.Addr, error) {
+	if remote.Network() == "unix" {
+		return netip.Addr{}, nil
+	}
+	from, err := netip.ParseAddrPort(remote.String())
+	return from.Addr().Unmap(), err
+}
+
 // enter takes a connection in. Where there was no room, it returns the one that has to go.
 func (c *crowd) enter(m *member) (last *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.members) >= maxConnections {
+	if len(c.members) >= c.most {
 		last = slices.MaxFunc(c.members, sooner) // the first of equals
 		c.remove(last)
 	}

@@ -51,7 +51,7 @@ type gathering struct {
 
 func gather() gathering {
 	source := &arrivals{}
-	return gathering{newCrowd(source, false), source}
+	return gathering{newCrowd(source, maxConnections, false), source}
 }
 
 // come has n connections come; an address with a verb is another one for each.
@@ -118,7 +118,7 @@ func TestCrowd(t *testing.T) {
 func TestNeighboursAreNotInside(t *testing.T) {
 	source := &arrivals{from: []string{"10.0.0.1", "fe80::1", "127.0.0.2", "::ffff:10.0.0.1", "::1"}}
 	var from []string
-	for c := newCrowd(source, true); ; {
+	for c := newCrowd(source, maxConnections, true); ; {
 		conn, err := c.Accept()
 		if err != nil {
 			break

@@ -63,8 +63,9 @@ func Listen(agent Agent, o Options) (*Server, error) {
 	for _, socket := range []struct {
 		path    string
 		group   int
+		most    int // connections
 		handler http.Handler
-	}{{o.Control, Nobody, s.control()}, {o.Read.Socket, o.Read.Group, s.reading()}} {
+	}{{o.Control, Nobody, maxConnections, s.control()}, {o.Read.Socket, o.Read.Group, maxReaders, s.reading()}} {
 		if socket.path == "" {
 			continue
 		}
@@ -74,7 +75,7 @@ func Listen(agent Agent, o Options) (*Server, error) {
 			return nil, &Error{Msg: "listen: " + err.Error(), wrapped: err,
 				Advice: "--state-dir chooses another directory for the sockets"}
 		}
-		s.listeners[l] = socket.handler
+		s.listeners[newCrowd(l, socket.most, false)] = atWork(socket.handler)
 	}
 	return s, nil
 }

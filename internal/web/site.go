@@ -85,7 +85,7 @@ func OpenSite(o SiteOptions) (*Site, error) {
 		}
 		mux, inside := s.handler(o), l.Addr().(*net.TCPAddr).IP.IsLoopback()
 		h := http.Handler(mux)
-		l = newCrowd(l, inside)
+		l = newCrowd(l, maxConnections, inside)
 		if !inside {
 			if o.TLS == nil || o.Access == nil {
 				l.Close()
