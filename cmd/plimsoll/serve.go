@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,10 @@ func parseDetail(text string) (report.Detail, error) {
 	return detail, err
 }
 
+// serveMemory is where serve collects its garbage sooner: below the limit of its container and its unit, 128 MiB, which
+// the garbage of a snapshot file would reach.
+const serveMemory = 96 << 20
+
 func serveCommand(g *globals) *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{
@@ -76,6 +81,9 @@ suffices. /healthz and /readyz are open, and say no more than ok. Without --tls-
 			}
 			ctx, stop := untilAsked(cmd)
 			defer stop()
+			if f.from == "" && os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(serveMemory)
+			}
 			if f.agent == "" {
 				f.agent = filepath.Join(g.StateDir, web.ReadSocket)
 			}

@@ -1,11 +1,14 @@
 package view
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,10 +52,27 @@ func (e *FileError) Error() string { return e.Msg }
 func (e *FileError) Hint() string { return e.Advice }
 
 // WriteJSON writes a snapshot without the compression that the file has.
-func (s Snapshot) WriteJSON(w io.Writer) error {
-	s.Schema = SnapshotSchema
-	if err := json.NewEncoder(w).Encode(s); err != nil {
+func (s Snapshot) WriteJSON(w io.Writer) error { return s.WriteEach(w, slices.Values(s.Containers)) }
+
+// WriteEach writes a snapshot of these containers, one after the other: as a whole, its text would be in memory several
+// times.
+func (s Snapshot) WriteEach(w io.Writer, containers iter.Seq[Kept]) error {
+	s.Schema, s.Containers = SnapshotSchema, []Kept{}
+	head, err := json.Marshal(s)
+	if err != nil {
 		return fmt.Errorf("write a snapshot: %w", err)
+	}
+	_, err = w.Write(bytes.TrimSuffix(head, []byte("]}")))
+	separator, each := "", json.NewEncoder(w)
+	for k := range containers {
+		_, err2 := io.WriteString(w, separator)
+		if err = errors.Join(err, err2, each.Encode(k)); err != nil {
+			break
+		}
+		separator = ","
+	}
+	if _, err2 := io.WriteString(w, "]}\n"); err != nil || err2 != nil {
+		return fmt.Errorf("write a snapshot: %w", errors.Join(err, err2))
 	}
 	return nil
 }

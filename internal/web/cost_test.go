@@ -2,6 +2,8 @@ package web
 
 import (
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -96,5 +98,63 @@ func TestSceneOfUnchangedContainers(t *testing.T) {
 	}
 	if size > 700_000 {
 		t.Errorf("a scene of a thousand containers allocates %d bytes", size)
+	}
+}
+
+// gauge is a writer that keeps nothing, and measures the memory that is in use now and then.
+type gauge struct {
+	written int
+	most    uint64
+}
+
+func (g *gauge) Write(p []byte) (int, error) {
+	if before := g.written >> 20; (g.written+len(p))>>20 > before {
+		g.most = max(g.most, inUse())
+	}
+	g.written += len(p)
+	return len(p), nil
+}
+
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestSnapshotOfManyPeriods: a snapshot file is written container by container. As a whole, that of a full store
+// took more memory than the process that serves may have.
+func TestSnapshotOfManyPeriods(t *testing.T) {
+	w := newWatcher(nil, SiteOptions{Now: time.Now, Log: quiet()})
+	w.kept.store = recent.New(0)
+	f := frame{Whole: true, Status: healthy()}
+	f.Status.Now, f.Status.Containers = t0, many(300)
+	w.take(f)
+	rng := rand.New(rand.NewPCG(1, 2))
+	list := make([]recent.Period, 3000)
+	for _, c := range f.Status.Containers {
+		for i := range list {
+			list[i] = recent.Period{End: t0.UnixMilli() - int64(len(list)-i)*100, Used: rng.Int32N(50_000),
+				Quota: 50_000}
+		}
+		w.kept.store.Add(c.Cgroup, list)
+	}
+	var g gauge
+	before := inUse()
+	if err := w.writeSnapshot(&g, w.scene); err != nil {
+		t.Fatal(err)
+	}
+	if more := int64(g.most) - int64(before); g.written < 2<<20 || more > 1<<20 {
+		t.Errorf("a snapshot of %d bytes takes %d bytes of memory", g.written, more)
+	}
+	var k packer
+	pieces, err := k.pack(func(to io.Writer) error { return w.writeSnapshot(to, w.scene) })
+	if err != nil || len(pieces) < 2 {
+		t.Fatalf("%d pieces, %v", len(pieces), err)
+	}
+	for _, piece := range pieces {
+		if cap(piece) > packedPiece {
+			t.Errorf("a piece of %d bytes", cap(piece))
+		}
 	}
 }

@@ -101,7 +101,7 @@ func (s *Site) snapshot(_ *http.Request, scene *scene) (*page, error) {
 	name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node),
 		scene.view.Now.UTC().Format("20060102T150405Z"))
 	return s.pages.share(&scene.rendered, format{name, fileType, func(w io.Writer, _ report.Status) error {
-		return s.watch.snapshot(scene).WriteJSON(w)
+		return s.watch.writeSnapshot(w, scene)
 	}}, report.Status{})
 }
 

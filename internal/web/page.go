@@ -1,12 +1,16 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,14 +85,29 @@ func (s *sink) WriteHeader(code int) { s.code = code }
 type page struct {
 	format
 	done   chan struct{} // closed when the answer is complete
-	packed []byte        // gzip
+	packed net.Buffers   // gzip
 	err    error
 }
 
 func newPage(v format) *page { return &page{format: v, done: make(chan struct{})} }
 
 // packer compresses the answers of a side. The compressor is kept: it is about a megabyte.
-type packer struct{ zip *gzip.Writer }
+type packer struct {
+	zip    *gzip.Writer
+	pieces *bufio.Writer
+}
+
+// packedPiece is how long the pieces of an answer are at most. A snapshot file may have 16 MB: one piece that grows by
+// doubling would take three times as much.
+const packedPiece = 64 << 10
+
+// buffers takes pieces.
+type buffers struct{ net.Buffers }
+
+func (b *buffers) Write(piece []byte) (int, error) {
+	b.Buffers = append(b.Buffers, bytes.Clone(piece))
+	return len(piece), nil
+}
 
 // render renders a snapshot into a page.
 func (d *side) render(p *page, s report.Status) {
@@ -103,20 +122,22 @@ func (d *side) render(p *page, s report.Status) {
 	p.err = err
 }
 
-func (k *packer) pack(write func(io.Writer) error) ([]byte, error) {
-	var b bytes.Buffer
+func (k *packer) pack(write func(io.Writer) error) (net.Buffers, error) {
+	var b buffers
 	if k.zip == nil {
-		k.zip, _ = gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is a valid one
+		k.pieces = bufio.NewWriterSize(&b, packedPiece)
+		k.zip, _ = gzip.NewWriterLevel(k.pieces, gzip.BestSpeed) // the level is a valid one
 	} else {
-		k.zip.Reset(&b)
+		k.pieces.Reset(&b)
+		k.zip.Reset(k.pieces)
 	}
 	if err := write(k.zip); err != nil {
 		return nil, err
 	}
-	if err := k.zip.Close(); err != nil {
+	if err := errors.Join(k.zip.Close(), k.pieces.Flush()); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(b.Bytes()), nil // without the spare capacity of the buffer
+	return b.Buffers, nil
 }
 
 // send writes a page to the client.
@@ -140,18 +161,22 @@ func (d *side) send(w http.ResponseWriter, r *http.Request, p *page) {
 }
 
 func (p *page) writeTo(w http.ResponseWriter, r *http.Request) error {
-	file, h := p.contentType == fileType, w.Header()
+	file, h, packed := p.contentType == fileType, w.Header(), slices.Clone(p.packed) // which is read away
 	if file || takesGzip(r.Header.Get("Accept-Encoding")) {
 		if file {
 			h.Set("Content-Disposition", `attachment; filename="`+p.name+`"`)
 		} else {
 			h.Set("Content-Encoding", "gzip")
 		}
-		h.Set("Content-Length", strconv.Itoa(len(p.packed)))
-		_, err := w.Write(p.packed)
+		size := 0
+		for _, piece := range packed {
+			size += len(piece)
+		}
+		h.Set("Content-Length", strconv.Itoa(size))
+		_, err := packed.WriteTo(w)
 		return err
 	}
-	text, err := gzip.NewReader(bytes.NewReader(p.packed))
+	text, err := gzip.NewReader(&packed)
 	if err != nil {
 		return err
 	}

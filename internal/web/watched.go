@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -52,19 +53,21 @@ func (w *watcher) periodsOf(id string, after time.Time) []recent.Period {
 	return w.kept.store.Periods(id, after)
 }
 
-// snapshot is all that is known of a scene.
-func (w *watcher) snapshot(s *scene) view.Snapshot {
+// writeSnapshot writes all that is known of a scene. The periods of one container at a time are in memory.
+func (w *watcher) writeSnapshot(to io.Writer, s *scene) error {
 	if w.fixed != nil {
-		return *w.fixed
+		return w.fixed.WriteJSON(to)
 	}
-	out := view.Snapshot{Made: s.view.Now, View: s.view, Containers: make([]view.Kept, 0, len(s.view.Rows))}
 	notes := w.notes(s.view.Rows...)
-	for i, row := range s.view.Rows {
-		k := view.Kept{ID: row.ID, Note: notes[i]}
-		if list := w.periodsOf(row.ID, s.view.Now.Add(-recent.Keep)); len(list) > 0 {
-			k.Periods = recent.Append(nil, list)
+	return view.Snapshot{Made: s.view.Now, View: s.view}.WriteEach(to, func(yield func(view.Kept) bool) {
+		for i, row := range s.view.Rows {
+			k := view.Kept{ID: row.ID, Note: notes[i]}
+			if list := w.periodsOf(row.ID, s.view.Now.Add(-recent.Keep)); len(list) > 0 {
+				k.Periods = recent.Append(nil, list)
+			}
+			if !yield(k) {
+				return
+			}
 		}
-		out.Containers = append(out.Containers, k)
-	}
-	return out
+	})
 }
