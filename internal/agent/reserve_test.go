@@ -122,6 +122,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("new: %s, want %s", got, want)
 		}
 		if got := w.agent.Status().Reserve; got == nil || got.Shared != "2-3" || len(got.Exclusive) != 1 ||
+			got.Changed != 4 ||
 			!cmp.Equal(got.Exclusive[0], report.ExclusiveCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2,
 				MayUse: "0-1", Unlimited: true}) {
 			t.Errorf("status %+v", got)

@@ -188,6 +188,7 @@ func (c *CPUs) Status() *report.Reserve {
 	out := &report.Reserve{Policy: string(c.Rules.Policy), All: c.Rules.All, Shared: c.last.Shared.String(),
 		CPUs:      len(c.last.Shared),
 		MinShared: c.rules.MinShared, Kept: c.rules.CPUs.String(), Unbound: c.unbound, Shield: c.shieldStatus(),
+		Changed:   len(c.Ledger.Ours(c.Of)),
 		Exclusive: []report.ExclusiveCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range c.last.Shares {
 		if _, has := c.shares[sh.Path]; has {

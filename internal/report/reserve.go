@@ -19,6 +19,8 @@ type Reserve struct {
 	Exclusive []ExclusiveCPUs `json:"exclusive"`       // containers that have exclusive CPUs
 	Refused   []NoCPUs        `json:"refused"`         // containers that ask for exclusive CPUs and have none
 	Pinned    []BoundCPUs     `json:"pinned"`          // groups that another program has bound to CPUs: left alone
+	// files that hold a value of Plimsoll for this: of these containers, and of all groups that are kept off their CPUs
+	Changed int `json:"changed_files"`
 	// processes and kernel threads in groups that no cpuset can bind
 	Unbound int `json:"unbound"`
 	// the group in which the tasks of the cpuset root are kept; only on cgroup v1

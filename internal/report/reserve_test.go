@@ -7,7 +7,7 @@ import (
 )
 
 func sampleReserve() *Reserve {
-	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, MinShared: 1, Kept: "7", Unbound: 3,
+	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, MinShared: 1, Kept: "7", Unbound: 3, Changed: 12,
 		Shield: &Shield{"/plimsoll-shield", 40},
 		Exclusive: []ExclusiveCPUs{{Cgroup: "/web", Request: 2.5, CPUs: "0-2", N: 3, MayUse: "0-2", Unlimited: true},
 			{Cgroup: "/a", Request: 0.5, CPUs: "3", N: 1, MayUse: "3-7", Packed: true},

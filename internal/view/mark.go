@@ -35,7 +35,7 @@ func changed(s report.Status) int {
 		}
 	}
 	if s.Reserve != nil {
-		n += len(s.Reserve.Exclusive)
+		n += s.Reserve.Changed
 	}
 	return n
 }

@@ -432,6 +432,15 @@ func recorded(t *testing.T, name string, v any) {
 	golden.File(t, name, string(got)+"\n")
 }
 
+// TestChangedFiles: the files of all groups that are kept off exclusive CPUs count, not only those of the container.
+func TestChangedFiles(t *testing.T) {
+	s := status(0, web(func(c *report.Container) { c.Quota.Changed = true }))
+	s.Reserve = &report.Reserve{Exclusive: []report.ExclusiveCPUs{{Cgroup: "/pods/web/main"}}, Changed: 5}
+	if n := changed(s); n != 7 {
+		t.Errorf("%d files, want quota, burst and five of cpusets", n)
+	}
+}
+
 // TestUndoFindsTheAgent: the command that is shown undoes what this agent has changed, when it is copied.
 func TestUndoFindsTheAgent(t *testing.T) {
 	for flags, want := range map[string]string{"": "plimsoll restore",
