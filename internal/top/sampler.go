@@ -10,15 +10,18 @@ import (
 // Sampler makes periods of successive readings of one group's files, for whom no program in the kernel records them.
 //
 // The kernel counts periods that are over (nr_periods). Where one reading sees several end, the use between two
-// readings is spread over them evenly. Without a limit there are no periods; columns of 100 ms stand for them. Tokens
-// and refills are not in the files.
+// readings is spread over them evenly. After a pause, as of a strip that was closed, it begins anew. Without a limit
+// there are no periods; columns of 100 ms stand for them. Tokens and refills are not in the files.
 type Sampler struct {
-	begun     bool
-	at        time.Time
+	read      time.Time // the last reading
+	at        time.Time // the last period that is over
 	last      cpu.Counters
 	used      time.Duration // since the last period that is over
 	throttled time.Duration
 }
+
+// pause is longer than two readings of an open strip are apart.
+const pause = time.Second
 
 // Add takes a reading, and gives the periods that have ended since the one before.
 func (s *Sampler) Add(now time.Time, c cpu.Counters, b cpu.Bandwidth) view.Periods {
@@ -26,10 +29,11 @@ func (s *Sampler) Add(now time.Time, c cpu.Counters, b cpu.Bandwidth) view.Perio
 	if p.Length <= 0 {
 		p.Length = cpu.DefaultPeriod
 	}
-	if !s.begun {
-		*s = Sampler{begun: true, at: now, last: c}
+	if now.Sub(s.read) > pause {
+		*s = Sampler{read: now, at: now, last: c}
 		return p
 	}
+	s.read = now
 	s.used += c.Usage - s.last.Usage
 	s.throttled += c.ThrottledTime - s.last.ThrottledTime
 	ended, throttled := c.Periods-s.last.Periods, c.Throttled-s.last.Throttled

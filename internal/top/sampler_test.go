@@ -33,6 +33,20 @@ func TestSampler(t *testing.T) {
 	}
 }
 
+// TestSamplerBeginsAnewAfterAPause: what was used while nobody read is not spread over the periods of that time.
+func TestSamplerBeginsAnewAfterAPause(t *testing.T) {
+	var s Sampler
+	limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
+	s.Add(t0, cpu.Counters{}, limit)
+	if p := s.Add(t0.Add(time.Minute), cpu.Counters{Periods: 600, Usage: time.Second}, limit); len(p.End) != 0 {
+		t.Errorf("%d periods of a pause", len(p.End))
+	}
+	after := cpu.Counters{Periods: 601, Usage: time.Second + 20*ms}
+	if p := s.Add(t0.Add(time.Minute+50*ms), after, limit); len(p.End) != 1 || p.Used[0] != 20_000 {
+		t.Errorf("after it: %+v", p)
+	}
+}
+
 // TestSamplerWithoutLimit: without a limit the clock stands for the periods.
 func TestSamplerWithoutLimit(t *testing.T) {
 	var s Sampler

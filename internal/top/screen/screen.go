@@ -62,7 +62,7 @@ type model struct {
 	ctx   context.Context
 	top   top.Model
 	known view.Periods
-	of    string // the container that these are of
+	of    string // the container that these are of, also while its strip is closed
 }
 
 // seen is a snapshot, recorded are the periods that ended, and unread is why they cannot be read; "": none has ended.
@@ -101,6 +101,9 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.top = m.top.Resized(msg.Width, msg.Height)
 	case tea.KeyPressMsg:
 		m.top = m.top.Key(msg.String())
+		if len(m.known.End) > 0 { // the container may be open again: the source gives no period twice
+			m.top = m.top.Recorded(m.of, m.known)
+		}
 	case seen:
 		if msg.err != nil {
 			m.top = m.top.Failed(msg.err.Error(), msg.at)
@@ -123,8 +126,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if m.top.Quit {
 		return m, tea.Quit
 	}
-	if m.of != m.top.Open() {
-		m.of, m.known = m.top.Open(), view.Periods{}
+	if open := m.top.Open(); open != "" && open != m.of {
+		m.of, m.known = open, view.Periods{}
 	}
 	return m, next
 }
