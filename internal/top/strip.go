@@ -131,8 +131,12 @@ func cpus(us int32, period time.Duration) string {
 	return fmt.Sprintf("%.2f", float64(us)*1000/float64(period))
 }
 
-// Append adds periods to those that are known, and keeps the last so many.
+// Append adds periods to those that are known, and keeps the last so many. Those that are known go where the clock was
+// set back.
 func Append(p, more view.Periods, most int) view.Periods {
+	if n, k := len(p.End), len(more.End); n > 0 && k > 0 && more.End[k-1] < p.End[n-1] {
+		p = view.Periods{}
+	}
 	keep := func(a, b []int32) []int32 {
 		list := append(append([]int32{}, a...), b...)
 		return list[max(0, len(list)-most):]

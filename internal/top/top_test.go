@@ -330,4 +330,8 @@ func TestAppend(t *testing.T) {
 		p.Length != 100*ms {
 		t.Errorf("%s %+v", diff, p)
 	}
+	before := view.Periods{End: []int64{0}, Used: []int32{7}}
+	if p = Append(p, before, 3); len(p.End) != 1 || p.Used[0] != 7 {
+		t.Errorf("the clock was set back: %+v", p)
+	}
 }

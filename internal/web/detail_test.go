@@ -34,6 +34,41 @@ func TestBacklogHasItsOwnBurst(t *testing.T) {
 	}
 }
 
+// TestClockIsSetBack: the periods that end from then on are shown, and not only once the clock is where it was.
+func TestClockIsSetBack(t *testing.T) {
+	w := newWatcher(nil, SiteOptions{Now: later, Log: quiet()})
+	w.kept.store = recent.New(0)
+	var r strip
+	take := func(now time.Time, ends ...time.Time) []int64 {
+		f := frame{Whole: true, Status: healthy(), Lost: 1}
+		f.Status.Now, f.Status.Containers = now, many(1)
+		row := f.Status.Containers[0].Cgroup
+		var list []recent.Period
+		for _, end := range ends {
+			list = append(list, recent.Period{End: end.UnixMilli(), Used: 1})
+		}
+		f.Periods = map[string][]byte{row: recent.Append(nil, list)}
+		w.take(f)
+		return r.next(w, w.scene, w.scene.view.Rows[0]).End
+	}
+	before := t0.Add(-time.Hour)
+	for i, c := range []struct {
+		got  []int64
+		want time.Time
+	}{
+		{take(t0, t0), t0},
+		{take(before, t0.Add(100*time.Millisecond), before), before}, // one ended while the clock had not been set
+		{take(before.Add(time.Second), before.Add(time.Second)), before.Add(time.Second)},
+	} {
+		if len(c.got) != 1 || c.got[0] != c.want.UnixMilli() {
+			t.Errorf("frame %d: periods that end at %v, want %v", i, c.got, c.want.UnixMilli())
+		}
+	}
+	if since := w.scene.view.Recording.Since; !since.Equal(before) {
+		t.Errorf("recorded without a gap since %v, want %v", since, before)
+	}
+}
+
 // TestDetailFollowsItsSettings: what depends on limit, burst or policy comes with the next frame after a change of
 // them, and not ten seconds later.
 func TestDetailFollowsItsSettings(t *testing.T) {

@@ -243,11 +243,16 @@ func (l *liveReader) periods(s *scene, row view.Row) []byte {
 // strip is what one reader has of the periods of one container.
 type strip struct {
 	view.Strip
-	end int64 // of the last one
+	end int64     // of the last one
+	at  time.Time // of the last scene
 }
 
 // next are those that the reader has not had, of the last 15 minutes.
 func (r *strip) next(w *watcher, s *scene, row view.Row) view.Periods {
+	if s.view.Now.Before(r.at) { // the clock was set back
+		*r = strip{}
+	}
+	r.at = s.view.Now
 	after := s.view.Now.Add(-recent.Keep)
 	if r.end > 0 {
 		after = time.UnixMilli(r.end)

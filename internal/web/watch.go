@@ -289,9 +289,12 @@ func (w *watcher) take(f frame) {
 	if k.containers == nil && !f.Whole {
 		return
 	}
-	k.merge(f)
 	now := f.Status.Now
 	periods := decoded(f, w.log)
+	if now.Before(k.status.Now) {
+		k.setBack(now, periods)
+	}
+	k.merge(f)
 	k.bursts.Note(k.status, periods)
 	for path, list := range periods {
 		k.store.Add(path, list)
@@ -311,6 +314,15 @@ func (w *watcher) take(f frame) {
 		s.change = changeEvent(&old.view, &s.view)
 	}
 	w.show(s)
+}
+
+// setBack begins anew where the clock was set back: the store keeps nothing that ended before its latest period, which
+// may be hours ahead. So may be the first periods of this frame.
+func (k *kept) setBack(now time.Time, periods map[string][]recent.Period) {
+	k.bursts, k.store, k.since = view.Bursts{}, recent.New(0), time.Time{}
+	for path, list := range periods {
+		periods[path] = slices.DeleteFunc(list, func(p recent.Period) bool { return p.End > now.UnixMilli() })
+	}
 }
 
 // merge lays a frame over what is known.

@@ -65,6 +65,8 @@ func modules(t *testing.T, browser context.Context) {
 				"return [same, s.time, all.strip.time]",
 			`[true,[1000,1100,1200],[1300,1400]]`},
 		{"store",
+			period + "append(3600e3); append(3600e3 + 100); append(1000); append(1100); return s.time", `[1000,1100]`},
+		{"store",
 			period +
 				"append(1000); append(1000 + 14 * 60e3); const long = s.time.length; append(1000 + 16 * 60e3); " +
 				"return [long, s.time[0] / 60e3 > 13, s.used.length === s.time.length]", `[3,true,true]`},

@@ -53,8 +53,9 @@ function detail(state, data) {
   }
 }
 
-/** append adds the periods that are new, and drops those that are too old. */
+/** append adds the periods that are new, and drops those that are too old, or all where the clock was set back. */
 export function append(to, periods) {
+  if (periods.end_ms?.at(-1) < to.last) Object.assign(to, strip());
   if (periods.period_ns > 0) to.length = periods.period_ns;
   const length = to.length / 1e6;
   for (const [i, end] of (periods.end_ms ?? []).entries()) {
