@@ -62,7 +62,7 @@ func TestFrameOfUnchangedContainers(t *testing.T) {
 		a.status.Containers = many(containers)
 		f := newFeed(newSide(newAnswers(local{a}, later, quiet())), a, nil)
 		f.running = true // frames are made by hand
-		one, g, r := f.join(), glances{agent: a, patience: time.Minute}, recorder{}
+		one, g, r := f.join(maxFollowers), glances{agent: a, patience: time.Minute}, recorder{}
 		r.start()
 		return bytesOf(func() {
 			f.frame(&g, &r)

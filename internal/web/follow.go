@@ -64,7 +64,8 @@ const (
 	frameEvery   = time.Second
 	takeEvery    = frameEvery / 4 // periods are taken out of the kernel's ring
 	maxFollowers = 4
-	frameQueue   = 3 // frames that a follower may be behind
+	ownFollowers = maxFollowers + 2 // for the owner of the control socket: readers leave two places
+	frameQueue   = 3                // frames that a follower may be behind
 )
 
 // feed makes frames while somebody follows.
@@ -90,10 +91,10 @@ func newFeed(d *side, agent Agent, p Periods) *feed {
 }
 
 // join adds a follower; nil where there are too many.
-func (f *feed) join() *follower {
+func (f *feed) join(most int) *follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.followers) >= maxFollowers {
+	if len(f.followers) >= most {
 		return nil
 	}
 	one := &follower{frames: make(chan []byte, frameQueue), whole: true}
@@ -343,24 +344,26 @@ func (r *recorder) stop() {
 	}
 }
 
-// follow is the stream of frames.
-func (f *feed) follow(w http.ResponseWriter, r *http.Request) {
-	one := f.join()
-	if one == nil {
-		f.side.fail(w, busy("too many programs follow the agent"))
-		return
-	}
-	defer f.leave(one)
-	s := newStream(w, "application/x-ndjson")
-	for {
-		select {
-		case <-r.Context().Done():
+// follow is the stream of frames, where fewer than most follow.
+func (f *feed) follow(most int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		one := f.join(most)
+		if one == nil {
+			f.side.fail(w, busy("too many programs follow the agent"))
 			return
-		case <-f.done:
-			return
-		case data, ok := <-one.frames:
-			if !ok || s.write(data) != nil {
+		}
+		defer f.leave(one)
+		s := newStream(w, "application/x-ndjson")
+		for {
+			select {
+			case <-r.Context().Done():
 				return
+			case <-f.done:
+				return
+			case data, ok := <-one.frames:
+				if !ok || s.write(data) != nil {
+					return
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -136,7 +137,7 @@ func TestWaitingPeriodsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFollowersAreBounded: the fifth is told to come back. One that does not read is cut off, and the others go on.
+// TestFollowersAreBounded: the fifth is told to come back, and the owner of the control socket is not.
 func TestFollowersAreBounded(t *testing.T) {
 	s := onStage(t, nil, nil)
 	c := s.site.agent
@@ -158,6 +159,17 @@ func TestFollowersAreBounded(t *testing.T) {
 	if err := c.follow(t.Context(), func(frame) {}); !errors.Is(err, ErrBusy) ||
 		!strings.Contains(err.Error(), "too many programs") {
 		t.Errorf("the fifth: %v", err)
+	}
+	own := Dial(filepath.Join(filepath.Dir(c.socket), ControlSocket))
+	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusServiceUnavailable} {
+		res, err := own.http.Get("http://plimsoll/api/v1/follow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("stream %d of the owner: %s", i, res.Status)
+		}
 	}
 }
 
@@ -183,7 +195,7 @@ func TestSlowFollowerIsCutOff(t *testing.T) {
 	a := &fake{status: healthy()}
 	f := newFeed(newSide(newAnswers(local{a}, later, quiet())), a, nil)
 	f.running = true // frames are made by hand
-	slow, other := f.join(), f.join()
+	slow, other := f.join(maxFollowers), f.join(maxFollowers)
 	g := glances{agent: a, patience: time.Minute}
 	r := recorder{}
 	r.start()

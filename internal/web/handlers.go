@@ -24,7 +24,7 @@ func (s *Server) reading() http.Handler {
 	mux.HandleFunc("GET /healthz", s.readers.check(alive))
 	mux.HandleFunc("GET /readyz", s.readers.check(ready))
 	mux.HandleFunc("GET /api/v1/status", s.readers.show(statusFormat()))
-	mux.HandleFunc("GET /api/v1/follow", s.feed.follow)
+	mux.HandleFunc("GET /api/v1/follow", s.feed.follow(maxFollowers))
 	mux.HandleFunc("/", s.readers.readOnly)
 	return mux
 }
@@ -34,7 +34,7 @@ func (s *Server) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/status", s.owner.show(statusFormat()))
 	mux.HandleFunc("GET /api/v1/report", s.owner.show(reportFormat()))
-	mux.HandleFunc("GET /api/v1/follow", s.feed.follow)
+	mux.HandleFunc("GET /api/v1/follow", s.feed.follow(ownFollowers))
 	mux.HandleFunc("GET /api/v1/plan", s.plan(s.owner))
 	mux.HandleFunc("POST /api/v1/hold", post(s, s.hold))
 	mux.HandleFunc("POST /api/v1/retire", post(s, s.retire))
