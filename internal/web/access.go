@@ -80,9 +80,14 @@ func knownHost(host string, names []string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	host = hostName(host)
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
 		return true
 	}
-	return slices.Contains(names, host)
+	return slices.ContainsFunc(names, func(name string) bool { return hostName(name) == host })
+}
+
+// hostName is one spelling of all that mean the same host.
+func hostName(host string) string {
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }

@@ -298,7 +298,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 // TestHost: a browser that was led here by another site's name (DNS rebinding) is refused.
 func TestHost(t *testing.T) {
 	s := &Site{pages: newSide(newAnswers(local{}, time.Now, quiet()))}
-	h := s.checkHost([]string{"node-7.example"}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := s.checkHost([]string{"Node-7.Example."}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{"127.0.0.1:12779": 200, "[::1]:12779": 200, "localhost:1": 200,
 		"LOCALHOST": 200, "10.1.2.3": 200,
 		"node-7.example:12779": 200, "Node-7.example.": 200, "evil.example:12779": 421, "127.0.0.1.evil.example": 421,
