@@ -69,6 +69,20 @@ func TestClockIsSetBack(t *testing.T) {
 	}
 }
 
+// TestLostSince: periods that were lost while another program followed alone are not among those of this recording.
+func TestLostSince(t *testing.T) {
+	w := newWatcher(nil, SiteOptions{Now: later, Log: quiet()})
+	w.kept.store = recent.New(0)
+	for i, c := range [][2]int64{{7, 0}, {9, 2}} {
+		f := frame{Whole: true, Status: healthy(), Lost: c[0]}
+		f.Status.Now = t0.Add(time.Duration(i) * time.Second)
+		w.take(f)
+		if got := w.scene.view.Recording.Lost; got != c[1] {
+			t.Errorf("frame %d: %d lost, want %d", i, got, c[1])
+		}
+	}
+}
+
 // TestDetailFollowsItsSettings: what depends on limit, burst or policy comes with the next frame after a change of
 // them, and not ten seconds later.
 func TestDetailFollowsItsSettings(t *testing.T) {

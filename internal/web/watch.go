@@ -51,6 +51,7 @@ type kept struct {
 	bursts     view.Bursts
 	store      *recent.Store
 	since      time.Time // frames have come without a gap
+	lost       int64     // periods that had been lost before, while others followed
 }
 
 // scene is what is to be seen at one instant. It does not change. All who ask for its view, or its snapshot, share one
@@ -301,11 +302,11 @@ func (w *watcher) take(f frame) {
 	}
 	k.store.Expire(now)
 	if k.since.IsZero() {
-		k.since = now
+		k.since, k.lost = now, f.Lost
 	}
 	var recording *view.Recording
 	if f.Missing == "" {
-		recording = &view.Recording{Since: k.since, Lost: f.Lost}
+		recording = &view.Recording{Since: k.since, Lost: f.Lost - k.lost}
 	}
 	k.tracker.Node = w.node
 	s := &scene{view: k.tracker.Add(k.status, recording, periods), n: 1}
