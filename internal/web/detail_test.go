@@ -83,6 +83,19 @@ func TestLostSince(t *testing.T) {
 	}
 }
 
+// TestScenesCountOverALoss: a reader that was stuck meanwhile applies no change to a view that it does not have.
+func TestScenesCountOverALoss(t *testing.T) {
+	w := newWatcher(nil, SiteOptions{Now: later, Log: quiet()})
+	w.kept.store = recent.New(0)
+	f := frame{Whole: true, Status: healthy()}
+	f.Status.Now = t0
+	w.take(f)
+	w.lose("the agent does not answer")
+	if w.take(f); w.scene.n != 3 || w.scene.change != nil {
+		t.Errorf("scene %d, with a change: %v", w.scene.n, w.scene.change != nil)
+	}
+}
+
 // TestDetailFollowsItsSettings: what depends on limit, burst or policy comes with the next frame after a change of
 // them, and not ten seconds later.
 func TestDetailFollowsItsSettings(t *testing.T) {

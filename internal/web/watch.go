@@ -57,7 +57,7 @@ type kept struct {
 // scene is what is to be seen at one instant. It does not change. All who ask for its view, or its snapshot, share one
 // rendering.
 type scene struct {
-	n      int       // counts up, where nothing was lost in between
+	n      int       // counts up
 	view   view.View // rows are read-only
 	change []byte    // an event, for who has seen the scene before; nil: there was none
 	lost   string    // why there is no agent; "": there is one
@@ -273,7 +273,7 @@ func (w *watcher) lose(why string) {
 	defer w.mu.Unlock()
 	s := &scene{lost: why, since: w.now()}
 	if old := w.scene; old != nil {
-		s.view = old.view
+		s.n, s.view = old.n+1, old.view
 		if old.lost != "" {
 			s.since = old.since
 		}
@@ -310,9 +310,11 @@ func (w *watcher) take(f frame) {
 	}
 	k.tracker.Node = w.node
 	s := &scene{view: k.tracker.Add(k.status, recording, periods), n: 1}
-	if old := w.scene; old != nil && old.lost == "" {
+	if old := w.scene; old != nil {
 		s.n = old.n + 1
-		s.change = changeEvent(&old.view, &s.view)
+		if old.lost == "" {
+			s.change = changeEvent(&old.view, &s.view)
+		}
 	}
 	w.show(s)
 }
