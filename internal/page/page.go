@@ -19,9 +19,5 @@ import (
 //go:embed index.html assets
 var files embed.FS
 
-// Policy is the Content-Security-Policy that the page needs, and with which it is tested.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-
 // Files are index.html and assets/.
 func Files() fs.FS { return files }

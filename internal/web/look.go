@@ -14,10 +14,9 @@ import (
 	"plimsoll/internal/report"
 )
 
-// pagePolicy has the page take scripts and styles from this server only, and no page show it in a frame.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
-	"'self'; " +
-	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+// PagePolicy has the page take scripts and styles from this server only, and no page show it in a frame.
+const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // look adds what the page needs to a site.
 func (s *Site) look(mux *http.ServeMux, page fs.FS) {
@@ -50,7 +49,7 @@ func sendFile(w http.ResponseWriter, r *http.Request, files fs.FS, name string) 
 	sum := sha256.Sum256(data)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
-	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Content-Security-Policy", PagePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("ETag", tag)

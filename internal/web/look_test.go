@@ -368,7 +368,7 @@ func TestPageFiles(t *testing.T) {
 		res := ask(path, "text/html,*/*", "")
 		h := res.Header
 		if res.StatusCode != http.StatusOK || h.Get("Content-Type") != kind ||
-			h.Get("Content-Security-Policy") != pagePolicy || h.Get("ETag") == "" ||
+			h.Get("Content-Security-Policy") != PagePolicy || h.Get("ETag") == "" ||
 			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-cache" {
 			t.Errorf("%s: %s %v", path, res.Status, h)
 		}

@@ -20,7 +20,7 @@ import (
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/logbook"
-	"plimsoll/internal/page"
+	"plimsoll/internal/web"
 )
 
 // hostile is the name of a group: the kernel takes it.
@@ -195,7 +195,7 @@ func spurts(ctx context.Context, g *cgrouptest.Group, p *cgrouptest.Process) {
 // headers: the page comes with the policy that the tests against the fake use, and only to those who take HTML.
 func headers(t *testing.T, url string) {
 	t.Helper()
-	for accept, want := range map[string]string{"text/html": page.Policy,
+	for accept, want := range map[string]string{"text/html": web.PagePolicy,
 		"*/*": "default-src 'none'; frame-ancestors 'none'"} {
 		r, err := http.NewRequest(http.MethodGet, url+"/", nil)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll/internal/page"
+	"plimsoll/internal/web"
 )
 
 // fake speaks what plimsoll serve speaks, about a node that does not exist: a thousand containers, hostile names,
@@ -58,7 +59,7 @@ func (f *fake) handler() http.Handler {
 		_, _ = io.WriteString(w, "a file")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", page.Policy)
+		w.Header().Set("Content-Security-Policy", web.PagePolicy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-cache")
 		mux.ServeHTTP(w, r)
