@@ -5,6 +5,7 @@ package risk
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -58,8 +59,15 @@ type Meter struct {
 // uses is the use of a container's periods in the last minutes.
 type uses struct {
 	total   []int64
-	minutes [][]int64 // oldest first
+	minutes []minute // oldest first
 	used    time.Duration
+	limit   float64
+}
+
+// minute is how many periods had which use, in sixteenths of what was the limit then, in CPUs.
+type minute struct {
+	counts []int64
+	limit  float64
 }
 
 // Off forgets everything; why says what is in the way, "" where nobody asks for a load line.
@@ -113,49 +121,71 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.De
 		r, begin := m.records[g.ID], last
 		switch {
 		case r == nil && g.Since.Before(last):
-			records[g.ID] = &uses{total: total, used: t.Usage}
+			records[g.ID] = &uses{total: total, used: t.Usage, limit: g.limit()}
 			continue
 		case r == nil:
-			r, begin = &uses{used: t.Usage}, g.Since
+			r, begin = &uses{used: t.Usage, limit: g.limit()}, g.Since
 		}
-		r.add(total, int64(now.Sub(begin)/g.Period))
-		used += t.Usage - r.used
+		took := t.Usage - r.used
+		r.add(total, int64(now.Sub(begin)/g.Period), g.limit(), took.Seconds()/g.Period.Seconds())
+		used += took
 		r.used, records[g.ID] = t.Usage, r
-		list = append(list, noderisk.Demand{Quota: g.limit(), Burst: g.Burst, Raise: g.Raise, Uses: r.sum(),
-			Minutes: slices.Clone(r.minutes)})
+		minutes := r.scaled()
+		list = append(list, noderisk.Demand{Quota: g.limit(), Burst: g.Burst, Raise: g.Raise, Uses: sum(minutes),
+			Minutes: minutes})
 	}
 	m.records = records
 	return list, used
 }
 
 // add takes the counts since the start, and keeps those of the last minute. Periods that the kernel has not counted are
-// those in which nothing was used.
-func (r *uses) add(total []int64, periods int64) {
-	minute := make([]int64, len(total))
+// those in which nothing was used. used is what all of them used, in CPUs times periods.
+func (r *uses) add(total []int64, periods int64, limit, used float64) {
+	last := minute{make([]int64, len(total)), limit}
+	classes := int64(0)
 	for i, n := range total {
-		minute[i] = n
 		if i < len(r.total) {
-			minute[i] -= r.total[i]
+			n -= r.total[i]
 		}
-		periods -= minute[i]
+		last.counts[i] = n
+		periods -= n
+		classes += int64(i) * n
 	}
-	if len(minute) > 0 {
-		minute[0] += max(0, periods)
+	if len(total) > 0 {
+		last.counts[0] += max(0, periods)
 	}
-	r.total = total
-	if r.minutes = append(r.minutes, minute); len(r.minutes) > KeptMinutes {
+	if limit != r.limit && classes > 0 {
+		// Which periods came before the change is not known. With a limit in between they add up to what was used.
+		between := used * noderisk.UsesPerQuota / float64(classes)
+		last.limit = min(max(between, min(limit, r.limit)), max(limit, r.limit))
+	}
+	r.total, r.limit = total, limit
+	if r.minutes = append(r.minutes, last); len(r.minutes) > KeptMinutes {
 		r.minutes = r.minutes[1:]
 	}
 }
 
-func (r *uses) sum() []int64 {
-	sum := make([]int64, len(r.total))
-	for _, minute := range r.minutes {
-		for i, n := range minute {
-			sum[i] += n
+// scaled is the minutes in sixteenths of the limit of now, rounded, but some use stays some use.
+func (r *uses) scaled() [][]int64 {
+	list := make([][]int64, len(r.minutes))
+	for k, m := range r.minutes {
+		list[k] = make([]int64, len(m.counts))
+		for i, n := range m.counts {
+			class := max(min(i, 1), int(math.Round(float64(i)*m.limit/r.limit)))
+			list[k][min(class, len(m.counts)-1)] += n
 		}
 	}
-	return sum
+	return list
+}
+
+func sum(minutes [][]int64) (all []int64) {
+	for _, counts := range minutes {
+		all = append(all, make([]int64, max(0, len(counts)-len(all)))...)
+		for i, n := range counts {
+			all[i] += n
+		}
+	}
+	return all
 }
 
 // compute finds what the node can bear, and says when that has changed.

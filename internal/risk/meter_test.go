@@ -41,7 +41,7 @@ func TestPeriodsCountFromTheReading(t *testing.T) {
 		now, minutes = now.Add(time.Minute), minutes+1
 	}
 	counted := func(id workload.ID) (periods int64) {
-		for _, n := range m.records[id].sum() {
+		for _, n := range sum(m.records[id].scaled()) {
 			periods += n
 		}
 		return periods
@@ -91,14 +91,66 @@ func TestLimitsBeyondTheNode(t *testing.T) {
 
 // TestUses: minutes are differences of counts, and periods that nobody counted are empty ones.
 func TestUses(t *testing.T) {
-	var r uses
-	r.add([]int64{0, 5, 10}, 0)
-	r.add([]int64{0, 6, 13}, 10)
+	r := uses{limit: 1}
+	r.add([]int64{0, 5, 10}, 0, 1, 0)
+	r.add([]int64{0, 6, 13}, 10, 1, 0)
 	for i := range KeptMinutes - 1 {
-		r.add([]int64{0, 6, 13 + int64(i)}, 1)
+		r.add([]int64{0, 6, 13 + int64(i)}, 1, 1, 0)
 	}
-	if got := r.sum(); len(r.minutes) != KeptMinutes || got[0] != 7 || got[1] != 1 || got[2] != 11 {
+	if got := sum(r.scaled()); len(r.minutes) != KeptMinutes || got[0] != 7 || got[1] != 1 || got[2] != 11 {
 		t.Errorf("%v in %d minutes", got, len(r.minutes))
+	}
+}
+
+// TestLimitChanges: what was counted by a limit is not taken for as many sixteenths of the next one. A container stays
+// in the model in the minute of the change, which counts with what was used in it.
+func TestLimitChanges(t *testing.T) {
+	const period, cpus = 100 * time.Millisecond, 16
+	now := time.Unix(1000, 0)
+	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
+	counts, usage := make([]int64, 65), time.Duration(0)
+	m.Totals = func(uint64) (report.Throttles, bool) { return report.Throttles{Usage: usage}, true }
+	m.Uses = func(uint64) []int64 { return slices.Clone(counts) }
+	measure := func(limit float64) {
+		var groups []Group
+		quota := time.Duration(limit * float64(period))
+		for i := range 3 {
+			groups = append(groups, Group{ID: workload.ID{Path: fmt.Sprint("/", i), Inode: uint64(i + 1)}, Limit: quota,
+				Bandwidth: cpu.Bandwidth{Quota: quota, Period: period}, Since: now.Add(-time.Hour), Burst: 1})
+		}
+		m.Measure(now, 99.9, groups, 3*usage, nil, cpus)
+		for m.Working() {
+			time.Sleep(time.Millisecond)
+		}
+		now = now.Add(time.Minute)
+	}
+	use := func(class int, periods int64, limit float64) {
+		counts[class] += periods
+		usage += time.Duration(float64(class) / 16 * float64(periods) * limit * float64(period))
+	}
+	measure(0.5)
+	for range 2 {
+		use(16, 240, 0.5)
+		measure(0.5)
+	}
+	use(16, 240, 0.5) // before the limit was raised
+	for range 3 {
+		measure(8)
+		if s, problem := m.Status(); s.Containers != 3 || s.Asked > 1e-9 || m.Cut() != 0 || s.Capacity != cpus {
+			t.Fatalf("half a CPU of each, by a limit of 8: %+v, %q, cut %v", s, problem, m.Cut())
+		}
+	}
+	for i := range 2 * KeptMinutes { // edits in each minute hide nothing
+		use(12, 240, 8)
+		measure(8 - 0.01*float64(i%2))
+	}
+	if s, _ := m.Status(); s.Containers != 3 || math.Abs(s.Asked-0.4*0.4*0.4) > 0.01 {
+		t.Errorf("6 CPUs of each in 40 %% of the periods, by changing limits: %+v", s)
+	}
+	use(12, 240, 8)
+	measure(4)
+	if got := sum(m.records[workload.ID{Path: "/0", Inode: 1}].scaled()); got[24] < 2000 || got[12] > 0 {
+		t.Errorf("6 CPUs in sixteenths of 4: %v", got)
 	}
 }
 
