@@ -98,10 +98,10 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 	last, machine := m.at, busy-m.busy
 	m.at, m.busy = now, busy
 	if last.IsZero() {
-		m.demands(now, now, groups) // from now on
+		m.demands(now, now, groups, cpus) // from now on
 		return
 	}
-	demands, modelled := m.demands(now, last, groups)
+	demands, modelled := m.demands(now, last, groups, cpus)
 	others := max(0, machine-modelled).Seconds() / now.Sub(last).Seconds()
 	m.working = true
 	go m.compute(now, float64(cpus)-others, demands, target)
@@ -109,8 +109,8 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 
 // demands reads what the containers have used in their periods since the last reading, and returns what is known of
 // them, and the CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or
-// it had no limit, is so from now on.
-func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.Demand, used time.Duration) {
+// it had no limit, is so from now on. A new one has used no more than the CPUs could give since it was seen.
+func (m *Meter) demands(now, last time.Time, groups []Group, cpus int) (list []noderisk.Demand, used time.Duration) {
 	records := map[workload.ID]*uses{}
 	for _, g := range groups {
 		t, ok := m.Totals(g.Inode)
@@ -124,7 +124,8 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.De
 			records[g.ID] = &uses{total: total, used: t.Usage, limit: g.limit()}
 			continue
 		case r == nil:
-			r, begin = &uses{used: t.Usage, limit: g.limit()}, g.Since
+			before := max(0, t.Usage-time.Duration(cpus)*now.Sub(g.Since))
+			r, begin = &uses{used: before, limit: g.limit()}, g.Since
 		}
 		took := t.Usage - r.used
 		r.add(total, int64(now.Sub(begin)/g.Period), g.limit(), took.Seconds()/g.Period.Seconds())

@@ -15,14 +15,13 @@ import (
 )
 
 // TestPeriodsCountFromTheReading: of a container that is known already the periods of each minute count from the
-// reading after a load line was asked for, and of a new one from when it was seen.
+// reading after a load line was asked for, and of a new one from when it was seen. What they use is not that of others.
 func TestPeriodsCountFromTheReading(t *testing.T) {
 	const period = 100 * time.Millisecond
 	now, minutes := time.Unix(1000, 0), int64(60)
 	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
-	m.Totals = func(uint64) (report.Throttles, bool) {
-		return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
-	}
+	busy, usage := time.Duration(0), map[uint64]time.Duration{1: time.Hour}
+	m.Totals = func(group uint64) (report.Throttles, bool) { return report.Throttles{Usage: usage[group]}, true }
 	m.Uses = func(uint64) []int64 { return []int64{0, 300 * minutes, 200 * minutes} }
 	old := Group{ID: workload.ID{Path: "/old", Inode: 1}, Limit: 50 * time.Millisecond,
 		Bandwidth: cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: period}, Since: now.Add(-time.Hour)}
@@ -30,15 +29,22 @@ func TestPeriodsCountFromTheReading(t *testing.T) {
 	young.ID = workload.ID{Path: "/young", Inode: 2}
 	groups := []Group{old}
 	for i := range 4 {
-		m.Measure(now, 99, groups, 0, nil, 4)
+		m.Measure(now, 99, groups, busy, nil, 4)
 		for m.Working() {
 			time.Sleep(time.Millisecond)
+		}
+		if s, _ := m.Status(); i > 0 && math.Abs(s.Capacity-3.5) > 1e-9 {
+			t.Errorf("others use half a CPU, and %v of 4 are left after %d minutes", s.Capacity, i)
 		}
 		if i == 1 {
 			young.Since = now.Add(30 * time.Second)
 			groups = append(groups, young)
 		}
 		now, minutes = now.Add(time.Minute), minutes+1
+		busy += 30 * time.Second
+		for _, g := range groups {
+			busy, usage[g.Inode] = busy+10*time.Second, usage[g.Inode]+10*time.Second
+		}
 	}
 	counted := func(id workload.ID) (periods int64) {
 		for _, n := range sum(m.records[id].scaled()) {
