@@ -20,6 +20,8 @@ func TestLargestBurst(t *testing.T) {
 		{"any", same(t, 20, 1, exp(t, 0.025)), 0.999, inf, inf},
 		// J of two quotas is 1.98 %, but P is 2.06 %.
 		{"seen by the simulation only", same(t, 20, 1, exp(t, 0.7/20)), 0.98, 1.7, 1.99},
+		// J of any burst is 3.85 %, but P is 4.18 %.
+		{"any, but for the simulation", same(t, 20, 1, exp(t, 0.7/20)), 0.96, 2, 10},
 		{"hardly any", same(t, 5, 1, exp(t, 0.18)), 0.999, 0, 0.02},
 	} {
 		b := must[float64](t)(LargestBurst(c.node, c.target, o))

@@ -3,8 +3,8 @@ package loadline
 import "math"
 
 // LargestBurst is the largest burst, in quotas and the same for all containers, with which P(WCET = 1) is at least the
-// target under the strict rule; +Inf if any burst will do, 0 if none does. It bisects the exact J, and confirms the
-// answer by Monte Carlo, which also sees the work left over from earlier periods.
+// target under the strict rule; +Inf if any burst will do, 0 if none does. It bisects the exact J. Where Monte Carlo,
+// which also sees the work left over from earlier periods, does not confirm the answer, it bisects that below.
 func LargestBurst(n Node, target float64, o Options) (float64, error) {
 	if !(target > 0 && target < 1) {
 		return 0, refuse("a probability such as 0.999", "target %v", target)
@@ -21,22 +21,17 @@ func LargestBurst(n Node, target float64, o Options) (float64, error) {
 		return j <= 1-target, err
 	}
 	b, err := bisect(keeps)
-	if err != nil {
+	if err != nil || b == 0 {
 		return 0, err
 	}
-	for range 40 {
-		if b == 0 {
-			return 0, nil
-		}
+	confirmed := func(b float64) (bool, error) {
 		r, err := Simulate(n.bursting(b), o)
-		if err != nil || r.Miss.Value <= 1-target {
-			return b, err
-		}
-		if b = min(b*0.97, mostBurst); b < leastBurst {
-			b = 0
-		}
+		return r.Miss.Value <= 1-target, err
 	}
-	return 0, nil
+	if ok, err := confirmed(b); err != nil || ok {
+		return b, err
+	}
+	return halve(0, min(b, mostBurst), leastBurst, confirmed)
 }
 
 // lawful is the kind of replay whose J is next to the simulation's.
