@@ -116,7 +116,7 @@ func Advise(q Question) (Advice, error) {
 	nan := math.NaN()
 	a.Miss, a.With = r.Miss, r.Containers[0]
 	a.Without = Outcome{a.With.ThrottledWithout, a.With.ThrottledWithout, a.With.DelayWithout, a.With.DelayWithout, nan}
-	return a, q.conditions(&a, o)
+	return a, q.conditions(&a, r, o)
 }
 
 // limits are the figures about limits, with the burst that is granted.
@@ -131,21 +131,26 @@ func (q Question) limits(a *Advice) (err error) {
 	return nil
 }
 
-// conditions are what the advice hangs on.
-func (q Question) conditions(a *Advice, o Options) (err error) {
+// conditions are what the advice hangs on, of which r is the result.
+func (q Question) conditions(a *Advice, r Result, o Options) (err error) {
 	n := q.node(a.Granted)
-	if a.MostPods, err = MostPods(n.Containers[0], q.Capacity, q.Target, Offsets); err != nil {
+	if a.MostPods, err = MostPods(n.Containers[0], q.Capacity, q.Target, o); err != nil {
 		return err
 	}
-	if a.Sure, err = sure(n, q.Target, q.Seed); err != nil {
+	factor := 1.0
+	if r.Coincidence > rounding {
+		factor = r.Miss.Value / r.Coincidence
+	}
+	if a.Sure, err = sure(n, q.Target, factor, q.Seed); err != nil {
 		return err
 	}
 	a.TurningRho, err = TurningRho(n, q.Target, o)
 	return err
 }
 
-// sure is the fraction of resampled recordings with which a node keeps the target.
-func sure(n Node, target float64, seed uint64) (float64, error) {
+// sure is the fraction of resampled recordings with which a node keeps the target. The factor makes P of J: that of the
+// recording, as for the interval (bootstrap).
+func sure(n Node, target, factor float64, seed uint64) (float64, error) {
 	blocks := n.blocks()
 	kept := 0
 	for i := range DefaultResamples {
@@ -153,7 +158,7 @@ func sure(n Node, target float64, seed uint64) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if j <= 1-target {
+		if j*factor <= 1-target {
 			kept++
 		}
 	}

@@ -3,6 +3,7 @@ package loadline
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -43,10 +44,11 @@ func TestLargestBurst(t *testing.T) {
 }
 
 func TestMostPods(t *testing.T) {
+	o := Options{Periods: 100000}
 	c := Container{Quota: 1, Burst: 1, Demand: exp(t, 0.5)}
 	last := 0
 	for _, capacity := range []float64{4, 8, 16, 32} {
-		m := must[int](t)(MostPods(c, capacity, 0.999, Offsets))
+		m := must[int](t)(MostPods(c, capacity, 0.999, o))
 		if m < last {
 			t.Errorf("%d pods on %v CPUs, %d on less", m, capacity, last)
 		}
@@ -64,7 +66,32 @@ func TestMostPods(t *testing.T) {
 		t.Errorf("%d pods on 32 CPUs", last)
 	}
 	near(t, "too large for the node",
-		float64(must[int](t)(MostPods(Container{Quota: 3, Burst: 0, Demand: exp(t, 0.9)}, 1, 0.999, Offsets))), 0, 0)
+		float64(must[int](t)(MostPods(Container{Quota: 3, Burst: 0, Demand: exp(t, 0.9)}, 1, 0.999, o))), 0, 0)
+}
+
+// What is left over of periods in which bursts coincided counts too: in runs of ten periods it is a third of P.
+func TestRunsAreConfirmed(t *testing.T) {
+	var runs []float64
+	for _, x := range record(t, exp(t, 0.4), 1000, 5).samples {
+		runs = append(runs, slices.Repeat([]float64{x}, 10)...)
+	}
+	c := Container{Quota: 1, Burst: 1, Demand: must[*Recording](t)(NewRecording(runs))}
+	const capacity = 16
+	o := Options{Periods: 200000, Resamples: -1}
+	play := func(m int) Result { return simulate(t, Node{capacity, slices.Repeat([]Container{c}, m)}, o) }
+	m := must[int](t)(MostPods(c, capacity, 0.99, o))
+	kept, more := play(m), play(m+1)
+	if more.Miss.Value < 1.4*more.Coincidence || more.Coincidence > 0.01 {
+		t.Fatalf("P %v, J %v: it proves nothing", more.Miss.Value, more.Coincidence)
+	}
+	if kept.Miss.Value > 0.01 || more.Miss.Value <= 0.01 {
+		t.Errorf("%d pods break %v, one more %v", m, kept.Miss.Value, more.Miss.Value)
+	}
+	n := Node{capacity, slices.Repeat([]Container{c}, m+1)}
+	j := must[float64](t)(sure(n, 0.99, 1, 1))
+	if p := must[float64](t)(sure(n, 0.99, more.Miss.Value/more.Coincidence, 1)); p > 0.6 || p >= j {
+		t.Errorf("a node that does not keep the target does so in %v of the resamplings; by J in %v", p, j)
+	}
 }
 
 func TestLimitFor(t *testing.T) {

@@ -1,6 +1,7 @@
 package loadline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -124,6 +125,8 @@ func (o Options) check(n Node) error {
 // full says whether the model has to share out period by period.
 func (o Options) full() bool { return o.Rule == Published || o.Interference }
 
+func (o Options) periods() int64 { return cmp.Or(o.Periods, DefaultPeriods) }
+
 // replicas is the number of independent runs that the periods are split into: the spread of their means gives the
 // interval. It is fixed, so that the result does not depend on the machine.
 const replicas = 64
@@ -140,11 +143,8 @@ type plan struct {
 }
 
 func prepare(n Node, o Options) *plan {
-	if o.Periods == 0 {
-		o.Periods = DefaultPeriods
-	}
 	p := &plan{node: n, options: o, scale: scale{n.Capacity}}
-	p.periods = int((o.Periods + replicas - 1) / replicas)
+	p.periods = int((o.periods() + replicas - 1) / replicas)
 	p.warm = min(p.periods, n.relaxation())
 	p.demand = sources(n, o, p.scale)
 	p.laws = p.solve()

@@ -1,6 +1,9 @@
 package loadline
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // LargestBurst is the largest burst, in quotas and the same for all containers, with which P(WCET = 1) is at least the
 // target under the strict rule; +Inf if any burst will do, 0 if none does. It bisects the exact J. Where Monte Carlo,
@@ -98,26 +101,40 @@ func (n Node) bursting(b float64) Node {
 	return Node{n.Capacity, list}
 }
 
-// MostPods is how many containers like this one fit on a capacity while J stays within 1 - target. More than the quotas
-// have room for are possible: what is not used is not needed. Then the model's word is weaker (docs/MODEL.md).
-func MostPods(c Container, capacity, target float64, replay Replay) (int, error) {
+// MostPods is how many containers like this one fit on a capacity while P(WCET = 1) is at least the target. As with
+// LargestBurst, J comes first. More than the quotas have room for are possible: what is not used is not needed. Then
+// the model's word is weaker (docs/MODEL.md).
+func MostPods(c Container, capacity, target float64, o Options) (int, error) {
 	if !(target > 0 && target < 1) {
 		return 0, refuse("a probability such as 0.999", "target %v", target)
 	}
 	if err := (Node{capacity, []Container{c}}).Check(); err != nil {
 		return 0, err
 	}
+	o.Rule, o.Interference, o.Resamples = Strict, false, -1
 	most := int(min(capacity/c.use()*(1+tie), maxContainers))
 	fits := func(m int) (bool, error) {
-		list := make([]Container, m)
-		for i := range list {
-			list[i] = c
-		}
-		j, err := Coincidence(Node{capacity, list}, replay)
+		j, err := Coincidence(Node{capacity, slices.Repeat([]Container{c}, m)}, o.lawful())
 		return j <= 1-target && float64(m)*c.use() < capacity, err
 	}
-	return halve(0, most+1, 1, fits)
+	m, err := halve(0, most+1, 1, fits)
+	if err != nil || m == 0 {
+		return 0, err
+	}
+	confirmed := func(m int) (bool, error) {
+		few := o
+		few.Periods = min(o.periods(), mostWork/int64(m))
+		r, err := Simulate(Node{capacity, slices.Repeat([]Container{c}, m)}, few)
+		return r.Miss.Value <= 1-target, err
+	}
+	if ok, err := confirmed(m); err != nil || ok {
+		return m, err
+	}
+	return halve(0, m, 1, confirmed)
 }
+
+// mostWork bounds the containers of a simulation times its periods: thousands of containers take a second or so.
+const mostWork = 1 << 30
 
 // LimitFor is the lowest quota with which no more than a fraction of a recording's periods is throttled, with a burst
 // of so many quotas.
