@@ -86,6 +86,15 @@ func TestSimulateJSON(t *testing.T) {
 			t.Errorf("%s = %g, want %g", key, v, want)
 		}
 	}
+	// So near to the quota there is no exact law.
+	if err := json.Unmarshal([]byte(command(t, "simulate", "exp", "--utilization", "0.9996", "--cgroups", "3",
+		"--burst", "1", "--periods", "20000", "--json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	c = got["containers"].([]any)[0].(map[string]any)
+	if with, without := c["throttled_with"].(float64), c["throttled_without"].(float64); with <= 0 || without <= with {
+		t.Errorf("throttled in %g of the periods with a burst, in %g without", with, without)
+	}
 	var sweep struct {
 		Schema string
 		Points []struct{ Burst *float64 }

@@ -8,9 +8,8 @@ package loadline
 // what it has to hold back: x + max(0, V - burst) - max(0, V' - burst).
 type lindley struct {
 	group
-	v, held   int64 // V and max(0, V - burst)
-	throttled int64 // periods
-	total     float64
+	v, held int64 // V and max(0, V - burst)
+	share
 }
 
 // pass takes the container through len(x) periods and adds to sum what it admits.
@@ -28,17 +27,17 @@ func (q *lindley) pass(x, sum []int64) {
 
 // watch counts what the next pass will do. It is for demand whose exact law is not known.
 func (q *lindley) watch(x []int64) {
-	v, edge, backlog := q.v, q.burst+q.slack, int64(0)
+	v, edge, held, without := q.v, q.burst+q.slack, int64(0), int64(0)
 	for _, d := range x {
 		v = max(0, v+(d-q.quota))
 		q.throttled += int64(uint64(edge-v) >> 63)
-		backlog += max(0, v-q.burst)
+		q.throttledWithout += int64(uint64(q.slack-v) >> 63)
+		held += max(0, v-q.burst)
+		without += v
 	}
-	q.total += float64(backlog)
+	q.share.held += float64(held)
+	q.heldWithout += float64(without)
 }
-
-// account begins the counting anew, after the warm-up.
-func (q *lindley) account() { q.throttled, q.total = 0, 0 }
 
 // machine is the node: what was admitted and not done in a period waits for the next. E' = max(0, E + sum - capacity).
 type machine struct {

@@ -59,23 +59,19 @@ func (p *plan) outcomes(list []outcome) []Outcome {
 			o.ThrottledWith, o.DelayWith = q.Throttled(c.Burst), q.Delay(c.Burst)
 			continue
 		}
-		o.ThrottledWithout, o.DelayWithout = math.NaN(), math.NaN()
-		if r, ok := c.Demand.(*Recording); ok {
-			if h, err := NewHistory(r, c.Quota); err == nil {
-				o.ThrottledWithout, o.DelayWithout = h.Throttled(0), h.Delay(0)
-			}
-		}
-		o.ThrottledWith = p.share(list, j)
+		o.ThrottledWithout = p.share(list, func(s outcome) int64 { return s.containers[j].throttledWithout })
+		o.ThrottledWith = p.share(list, func(s outcome) int64 { return s.containers[j].throttled })
+		o.DelayWithout = p.mean(list, func(s outcome) float64 { return s.containers[j].heldWithout }) / c.Demand.Mean()
 		o.DelayWith = p.mean(list, func(s outcome) float64 { return s.containers[j].held }) / c.Demand.Mean()
 	}
 	return all
 }
 
 // share is the fraction of periods in which a container was throttled.
-func (p *plan) share(list []outcome, j int) float64 {
+func (p *plan) share(list []outcome, of func(outcome) int64) float64 {
 	throttled, periods := int64(0), int64(0)
 	for _, o := range list {
-		throttled += o.containers[j].throttled
+		throttled += of(o)
 		periods += o.periods
 	}
 	return float64(throttled) / float64(periods)

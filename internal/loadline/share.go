@@ -82,6 +82,11 @@ func (c *contention) book(j int) {
 	s, sh := &c.state[j], &c.shares[j]
 	s.need -= s.grant
 	s.tokens -= s.grant
+	v := c.groups[j].burst - s.tokens + s.need
+	if v > c.groups[j].slack {
+		sh.throttledWithout++
+	}
+	sh.heldWithout += float64(v)
 	if s.held > c.groups[j].slack {
 		sh.throttled++
 	}

@@ -175,9 +175,9 @@ type outcome struct {
 
 // share is a container's part of an outcome.
 type share struct {
-	throttled int64
-	held      float64
-	waiting   float64
+	throttled, throttledWithout int64 // periods with and without the burst
+	held, heldWithout           float64
+	waiting                     float64
 }
 
 // run plays the replicas on as many CPUs as there are.
@@ -244,12 +244,12 @@ func (p *plan) replica(number int) outcome {
 	play(p.warm)
 	m.tally = tally{}
 	for j := range queues {
-		queues[j].account()
+		queues[j].share = share{}
 	}
 	play(p.periods)
 	o := outcome{tally: m.tally, containers: make([]share, len(queues))}
 	for j, q := range queues {
-		o.containers[j] = share{throttled: q.throttled, held: q.total}
+		o.containers[j] = q.share
 	}
 	return o
 }

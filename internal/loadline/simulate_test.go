@@ -117,7 +117,11 @@ func TestWatchedContainers(t *testing.T) {
 	o := simulate(t, n, Options{Interference: true, Periods: 200000})
 	q := must[*Queue](t)(NewQueue(n.Containers[0].Demand, 0.25))
 	p := prepare(n, Options{Interference: true, Periods: 200000})
-	near(t, "throttled by counting", p.share(p.run(), 0), q.Throttled(0.25), 3e-3)
+	p.laws[0] = nil
+	counted := p.outcomes(p.run())[0]
+	near(t, "throttled by counting", counted.ThrottledWith, q.Throttled(0.25), 3e-3)
+	near(t, "throttled without a burst, by counting", counted.ThrottledWithout, q.Throttled(0), 3e-3)
+	near(t, "delay without a burst, by counting", counted.DelayWithout, q.Delay(0), 0.05*q.Delay(0))
 	near(t, "throttled", o.Containers[0].ThrottledWith, q.Throttled(0.25), 0)
 	near(t, "delay", o.Containers[0].DelayWithout, q.Delay(0), 0)
 	r := record(t, exp(t, 0.15), 4000, 5)
@@ -194,7 +198,10 @@ func TestCopula(t *testing.T) {
 	p := prepare(n, Options{Rho: 0.5, Periods: 1 << 18})
 	p.laws[3] = nil // count
 	q := must[*Queue](t)(NewQueue(exp(t, 0.05), 0.1))
-	near(t, "a container's own law", p.share(p.run(), 3), q.Throttled(0.1), 2e-3)
+	counted := p.outcomes(p.run())[3]
+	near(t, "a container's own law", counted.ThrottledWith, q.Throttled(0.1), 2e-3)
+	near(t, "without a burst", counted.ThrottledWithout, q.Throttled(0), 2e-3)
+	near(t, "delay without a burst", counted.DelayWithout, q.Delay(0), 0.05*q.Delay(0))
 }
 
 func TestRefusesSimulations(t *testing.T) {
