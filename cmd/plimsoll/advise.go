@@ -45,12 +45,10 @@ which all files together are one recording of all containers.`,
   plimsoll advise /var/lib/plimsoll/*.parquet
   plimsoll advise --live --for 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilAsked(cmd)
-			defer stop()
 			if err := f.check(cmd); err != nil {
 				return err
 			}
-			d, err := f.demand(ctx, cmd, g, args)
+			d, err := f.demand(cmd, g, args)
 			if err != nil {
 				return err
 			}
@@ -87,8 +85,7 @@ which all files together are one recording of all containers.`,
 }
 
 // demand is what was recorded, or is now.
-func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals,
-	args []string) (*capacity.Recordings, error) {
+func (f *adviseFlags) demand(cmd *cobra.Command, g *globals, args []string) (*capacity.Recordings, error) {
 	if !f.live {
 		if len(args) == 0 {
 			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --for 1h, or --live")
@@ -99,6 +96,8 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 		}
 		return d, err
 	}
+	ctx, stop := untilAsked(cmd) // ends the recording
+	defer stop()
 	d, err := capacity.NewRecordings(f.cpus, f.limit)
 	if err != nil {
 		return nil, err

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +96,38 @@ func TestAdviseNeverSaysSafe(t *testing.T) {
 	if strings.Contains(strings.ToLower(out), "safe") ||
 		!strings.Contains(out, "This holds under these conditions:\n- ") {
 		t.Error(out)
+	}
+}
+
+// TestAdviseEnds: a signal ends the command while it computes, which may take minutes. By its warning it has the
+// recording.
+func TestAdviseEnds(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := demandOfService("web", 0.01, 400)
+	s.Limit, s.Throttled = 0.4, make([]float64, len(s.Used))
+	s.Throttled[1] = 0.01
+	cmd := exec.Command(self, "advise", save(t, "web.npy", onFour(s)), "--cgroups", "10", "--periods", "60000000000")
+	cmd.Args[0] = "plimsoll"
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(patience(10*time.Second), func() { cmd.Process.Kill() }).Stop()
+	if line, err := bufio.NewReader(stderr).ReadString('\n'); !strings.Contains(line, "warning") {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
+		t.Errorf("after SIGINT: %v", cmd.ProcessState)
 	}
 }
 
