@@ -45,6 +45,17 @@ func path(demand []float64, quota float64) []float64 {
 	return list
 }
 
+// throttled is History.Throttled of one burst: that needs no order.
+func (r *Recording) throttled(quota, burst float64) float64 {
+	n := 0
+	for _, v := range path(r.samples, quota) {
+		if v > burst+tie*quota {
+			n++
+		}
+	}
+	return float64(n) / float64(len(r.samples))
+}
+
 // Throttled is the fraction of periods in which a burst does not suffice.
 func (h *History) Throttled(burst float64) float64 {
 	edge := burst + tie*h.quota

@@ -146,8 +146,7 @@ func LimitFor(r *Recording, throttled, burst float64) (float64, error) {
 	low, high := r.mean, max(r.Max(), r.mean*(1+tie))
 	for range 60 {
 		mid := (low + high) / 2
-		h, err := NewHistory(r, mid)
-		if err == nil && h.Throttled(burst*mid) <= throttled {
+		if mid > r.mean && r.throttled(mid, burst*mid) <= throttled {
 			high = mid
 		} else {
 			low = mid
