@@ -150,6 +150,12 @@ func TestSimulateData(t *testing.T) {
 	if p := missed(save(t, "even.csv", tape(even)), save(t, "odd.csv", tape(odd))); p < 0.2 || p > 0.8 {
 		t.Errorf("at random, both 0.8 of the node: %g of the periods are missed", p)
 	}
+	for rho, together := range map[string]bool{"0": true, "0.1": false} {
+		out := command(t, "simulate", "data", both, "--burst", "1", "--periods", "2000", "--rho", rho)
+		if strings.Contains(out, "replayed together") != together {
+			t.Errorf("rho %s: %s", rho, out)
+		}
+	}
 	if p := missed(both, "--cpus", "4", "--limit", "1"); p != 0 {
 		t.Errorf("on twice the CPUs: %g of the periods are missed", p)
 	}

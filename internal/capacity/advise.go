@@ -55,7 +55,8 @@ func (q Question) adviseKind(a *report.Advice, d *Recordings, n loadline.Node) e
 	}
 	a.Stable = !got.Saturated
 	a.Largest, a.Granted, a.Miss, a.MissCI, a.TurningRho = report.Quotas(
-		got.Largest), got.Granted, got.Miss.Value, [2]float64{got.Miss.Low, got.Miss.High}, got.TurningRho
+		got.Largest), got.Granted, got.Miss.Value, [2]float64{got.Miss.Low, got.Miss.High}, report.Correlation(
+		got.TurningRho)
 	if a.Stable {
 		a.MostPods, a.Sure = &got.MostPods, &got.Sure
 	}
@@ -88,9 +89,11 @@ func (q Question) adviseNode(a *report.Advice, d *Recordings, n loadline.Node) e
 			return err
 		}
 		a.Miss, a.MissCI = r.Miss.Value, [2]float64{r.Miss.Low, r.Miss.High}
-		if a.TurningRho, err = loadline.TurningRho(burst, a.Target, o); err != nil {
+		rho, err := loadline.TurningRho(burst, a.Target, o)
+		if err != nil {
 			return err
 		}
+		a.TurningRho = report.Correlation(rho)
 	}
 	for i, t := range d.list[:min(len(d.list), q.Containers)] {
 		k, err := q.kind(a, n.Containers[i])

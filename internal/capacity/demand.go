@@ -24,8 +24,8 @@ type Law struct {
 // Containers is 0: a law says nothing of how many there are.
 func (l *Law) Containers() int { return 0 }
 
-func (l *Law) conditions() []string         { return nil }
-func (l *Law) load(c Case) (float64, error) { return c.Utilization, nil }
+func (l *Law) conditions(loadline.Options) []string { return nil }
+func (l *Law) load(c Case) (float64, error)         { return c.Utilization, nil }
 
 func (l *Law) name() string {
 	switch l.Kind {
@@ -198,9 +198,9 @@ func (d *Recordings) least() int {
 	return n
 }
 
-func (d *Recordings) conditions() []string {
+func (d *Recordings) conditions(o loadline.Options) []string {
 	list := []string{"the intervals include that the recording is short; they hold while demand is as it was recorded"}
-	if len(d.list) > d.files {
+	if len(d.list) > d.files && o.Rho == 0 {
 		list = append(list, "containers that were recorded in one file are replayed together, and keep what their "+
 			"demands have to do with each other")
 	}

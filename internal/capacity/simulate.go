@@ -22,7 +22,7 @@ type Demand interface {
 	node(c Case) (loadline.Node, []string, error)
 	name() string
 	title(c Case) string
-	conditions() []string
+	conditions(o loadline.Options) []string
 	Containers() int // as many as the data have; 0: not said
 	load(c Case) (float64, error)
 }
@@ -65,7 +65,7 @@ func Simulate(d Demand, c Case, o loadline.Options) (report.Simulation, error) {
 
 // conditions are those under which the figures are valid.
 func conditions(d Demand, o loadline.Options) []string {
-	list := d.conditions()
+	list := d.conditions(o)
 	if o.Rho > 0 {
 		return append(list, fmt.Sprintf("the demands of one period are correlated with rho = %g, its periods "+
 			"independent of each other", o.Rho))

@@ -40,7 +40,7 @@ type Advice struct {
 
 	// Sure is the fraction of resampled recordings for which the granted burst keeps the target.
 	Sure       float64
-	TurningRho float64 // the correlation between the containers at which the target is kept no more
+	TurningRho float64 // the correlation between the containers at which the target is kept no more; NaN: not known
 }
 
 func (q Question) defaults() Question {

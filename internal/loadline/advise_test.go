@@ -3,6 +3,7 @@ package loadline
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -116,7 +117,26 @@ func TestTurningRho(t *testing.T) {
 		t.Errorf("turns at %v", rho)
 	}
 	near(t, "kept by none", must[float64](t)(TurningRho(same(t, 5, 1, exp(t, 0.14)), 0.999, o)), 0, 0)
+	// A recording with memory, and its samples without it: the target between the two, and below both.
+	n := same(t, 10, 1, waves(t, 0.05, 0.9))
+	for target, known := range map[float64]bool{0.999: false, 0.99: true} {
+		rho := must[float64](t)(TurningRho(n, target, o))
+		if math.IsNaN(rho) == known || known && (rho < 0.02 || rho > 0.5) {
+			t.Errorf("a recording with memory turns at %v for a target of %v", rho, target)
+		}
+	}
 	near(t, "kept by all", must[float64](t)(TurningRho(same(t, 5, 0, exp(t, 0.02)), 0.999, o)), 1, 0)
+}
+
+// waves is a recording of exponential demand with a correlation from each period to the next.
+func waves(t *testing.T, mean, phi float64) *Recording {
+	chance := rand.New(rand.NewPCG(1, 1))
+	samples, z := make([]float64, 100_000), chance.NormFloat64()
+	for i := range samples {
+		z = phi*z + math.Sqrt(1-phi*phi)*chance.NormFloat64()
+		samples[i] = -mean * math.Log(math.Erfc(z/math.Sqrt2)/2)
+	}
+	return must[*Recording](t)(NewRecording(samples))
 }
 
 func TestAdvise(t *testing.T) {

@@ -156,7 +156,8 @@ func LimitFor(r *Recording, throttled, burst float64) (float64, error) {
 }
 
 // TurningRho is the correlation at which a node that keeps the target with independent demands keeps it no more: 0 if
-// it does not keep it at all, 1 if it keeps it at every correlation below 0.99.
+// it does not keep it at all, 1 if it keeps it at every correlation below 0.99. Correlated demands have lost the order
+// and the clocks of recordings: NaN if that alone turns the verdict.
 // The random numbers are the same at each.
 func TurningRho(n Node, target float64, o Options) (float64, error) {
 	if !(target > 0 && target < 1) {
@@ -168,12 +169,27 @@ func TurningRho(n Node, target float64, o Options) (float64, error) {
 		r, err := Simulate(n, o)
 		return r.Miss.Value <= 1-target, err
 	}
-	const most = 0.99
 	if ok, err := keeps(0); err != nil || !ok {
 		return 0, err
 	}
+	if n.recorded() {
+		n, o.Replay = n.clockless(), IID
+		if ok, err := keeps(0); err != nil || !ok {
+			return math.NaN(), err
+		}
+	}
+	const most = 0.99
 	if ok, err := keeps(most); err != nil || ok {
 		return 1, err
 	}
 	return halve(0, most, 0.005, keeps)
+}
+
+// clockless is the node with all containers independent of each other.
+func (n Node) clockless() Node {
+	list := slices.Clone(n.Containers)
+	for i := range list {
+		list[i].Clock = 0
+	}
+	return Node{n.Capacity, list}
 }

@@ -31,8 +31,9 @@ type Advice struct {
 	MostPods *int `json:"most_containers,omitempty"`
 	// share of resampled recordings that keep the target; absent where they are of several kinds
 	Sure *float64 `json:"sure,omitempty"`
-	// correlation of the demands from which on the target is not kept; 1: it always is, 0: there is no room
-	TurningRho float64       `json:"turning_rho"`
+	// correlation of the demands from which on the target is not kept; 1: it always is, 0: there is no room; `null`:
+	// not known, as without the order of the recordings it is not kept
+	TurningRho Correlation   `json:"turning_rho"`
 	Kinds      []AdvisedKind `json:"kinds"`      // a recording each
 	Period     time.Duration `json:"period_ns"`  // of the recording
 	Periods    int           `json:"periods"`    // of the shortest recording
@@ -70,6 +71,17 @@ func (q Quotas) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(q))
+}
+
+// Correlation is null in JSON where it is not known (NaN).
+type Correlation float64
+
+// MarshalJSON writes NaN as null.
+func (c Correlation) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(c)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(c))
 }
 
 // Text says it in words.
@@ -130,6 +142,9 @@ func (a Advice) node(p *page) {
 		p.printf("How sure: the target is kept in %.0f of 100 resamplings of the recording.\n", 100**a.Sure)
 	}
 	switch {
+	case math.IsNaN(float64(a.TurningRho)):
+		p.printf("At which correlation between the containers' demands the verdict turns is not known: it depends on " +
+			"the order of the recorded periods.\n")
 	case a.TurningRho >= 1:
 		p.printf("It is kept whatever the correlation between the containers' demands.\n")
 	case a.TurningRho > 0:

@@ -38,6 +38,7 @@ func TestAdviceGolden(t *testing.T) {
 		"any-burst": func(a *Advice, _ *AdvisedKind) {
 			a.Largest, a.TurningRho, a.Miss, a.MissCI = Quotas(math.Inf(1)), 1, 0, [2]float64{0, 3e-6}
 		},
+		"unknown-rho": func(a *Advice, _ *AdvisedKind) { a.TurningRho = Correlation(math.NaN()) },
 		"little": func(a *Advice, k *AdvisedKind) {
 			a.Largest, a.Granted, a.TurningRho, k.Enough, k.Saving, k.LimitBurst = 0.25, 0.25, 0, false, -0.3, 0.43
 		},
@@ -66,7 +67,7 @@ func TestAdviceGolden(t *testing.T) {
 	}
 }
 
-// TestUnboundedBurstInJSON: JSON knows no infinity.
+// TestUnboundedBurstInJSON: JSON knows no infinity, and no NaN.
 func TestUnboundedBurstInJSON(t *testing.T) {
 	for burst, want := range map[Quotas]string{Quotas(math.Inf(1)): `"burst_largest":null`,
 		0.5: `"burst_largest":0.5`} {
@@ -75,7 +76,11 @@ func TestUnboundedBurstInJSON(t *testing.T) {
 			t.Errorf("%s, %v", data, err)
 		}
 	}
-	data, err := json.Marshal(Point{Burst: math.Inf(1), Cgroups: 3})
+	data, err := json.Marshal(Advice{TurningRho: Correlation(math.NaN())})
+	if err != nil || !strings.Contains(string(data), `"turning_rho":null`) {
+		t.Errorf("%s, %v", data, err)
+	}
+	data, err = json.Marshal(Point{Burst: math.Inf(1), Cgroups: 3})
 	if err != nil || !strings.Contains(string(data), `"burst":null,"cgroups":3`) {
 		t.Errorf("%s, %v", data, err)
 	}
