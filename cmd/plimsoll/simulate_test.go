@@ -170,15 +170,15 @@ func TestSimulateRefuses(t *testing.T) {
 	slow := save(t, "slow.npy", trace.Trace{Period: time.Second / 4, Series: []trace.Series{pulses("a", 0.2, 0, 100)}})
 	idle := save(t, "idle.npy", trace.Trace{Period: time.Second / 10, Series: []trace.Series{pulses("a", 0, 0, 100)}})
 	for args, want := range map[string]struct{ err, hint string }{
-		"exp --cgroups 2 --burst 1":                         {"--utilization is missing", "0.7"},
-		"exp --utilization 0.5 --burst 1":                   {"--cgroups is missing", ""},
-		"exp --utilization 0.5 --cgroups 2":                 {"--burst is missing", "mainline"},
-		"exp --utilization 0.5 --cgroups 0 --burst 1":       {"0 containers", ""},
-		"exp --utilization 0.5 --cgroups -1 --burst 1":      {"--cgroups -1", ""},
-		"exp --utilization 0.5 --cgroups 1000001 --burst 1": {"--cgroups 1000001", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst -0.5":    {"below 0", ""},
-		"exp --utilization 0.5 --cgroups 2 --burst nan":     {"not a number", ""},
-		"exp --utilization 1 --cgroups 2 --burst 1":         {"no steady state", ""},
+		"exp --cgroups 2 --burst 1":                       {"--utilization is missing", "0.7"},
+		"exp --utilization 0.5 --burst 1":                 {"--cgroups is missing", ""},
+		"exp --utilization 0.5 --cgroups 2":               {"--burst is missing", "mainline"},
+		"exp --utilization 0.5 --cgroups 0 --burst 1":     {"0 containers", ""},
+		"exp --utilization 0.5 --cgroups -1 --burst 1":    {"--cgroups -1", ""},
+		"exp --utilization 0.5 --cgroups 65537 --burst 1": {"--cgroups 65537", "65536"},
+		"exp --utilization 0.5 --cgroups 2 --burst -0.5":  {"below 0", ""},
+		"exp --utilization 0.5 --cgroups 2 --burst nan":   {"not a number", ""},
+		"exp --utilization 1 --cgroups 2 --burst 1":       {"no steady state", ""},
 		"exp --utilization 70 --cgroups 2 --burst 1": {"70 is 7000%: write 70% if you mean " +
 			"percent", ""},
 		"exp --utilization 7 --cgroups 2 --burst 1":                          {"7 times the quota", "0.07 or 7%"},

@@ -184,10 +184,9 @@ func (d *Recordings) Fit(limit float64) (int, error) {
 	if math.IsInf(quota, 1) {
 		return 0, hint.With(fmt.Errorf("%s was recorded without a limit", d.list[0].name), "give --limit or --cgroups")
 	}
-	n := 1/quota + 1e-9
-	if n >= MostContainers+1 {
+	if 1/quota > MostContainers {
 		return 0, hint.With(fmt.Errorf("more than %d containers with limits of %g CPUs fit", MostContainers,
 			quota*d.cpus), "give a larger --limit, or --cgroups")
 	}
-	return max(1, int(n)), nil
+	return max(1, int(1/quota+1e-9)), nil
 }

@@ -83,7 +83,7 @@ func TestCounts(t *testing.T) {
 
 // TestFitIsBounded: a limit of which more containers fit than the model takes is an error.
 func TestFitIsBounded(t *testing.T) {
-	for limit, want := range map[float64]int{8: 1, 0.5: 8, 4e-6: MostContainers, 1e-6: 0, 1e-300: 0} {
+	for limit, want := range map[float64]int{8: 1, 0.5: 8, 8.0 / (1 << 17): MostContainers, 6e-5: 0, 1e-300: 0} {
 		d, err := Load([]string{save(t, "web.npy", exponential("web", 0.02, 100))}, 0, limit)
 		if err != nil {
 			t.Fatal(err)

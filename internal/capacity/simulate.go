@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// MostContainers bounds the number of containers: a node has thousands.
-const MostContainers = 1_000_000
+// MostContainers bounds the number of containers: loadline takes no smaller part of a node as a quota.
+const MostContainers = 1 << 16
 
 // Demand makes the node of a case: of a Law, or of Recordings.
 type Demand interface {
