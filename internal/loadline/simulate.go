@@ -140,12 +140,14 @@ type plan struct {
 	laws    []queueing // what is known of each container without a simulation, or nil
 	periods int        // of a replica
 	warm    int
+	cold    bool // the warm-up is shorter than the slowest queue takes
 }
 
 func prepare(n Node, o Options) *plan {
 	p := &plan{node: n, options: o, scale: scale{n.Capacity}}
 	p.periods = int((o.periods() + replicas - 1) / replicas)
-	p.warm = min(p.periods, n.relaxation())
+	slow := n.relaxation()
+	p.warm, p.cold = min(p.periods, slow+blockLength), slow > p.periods
 	p.demand = sources(n, o, p.scale)
 	p.laws = p.solve()
 	return p
@@ -163,7 +165,7 @@ func (n Node) relaxation() int {
 		}
 	}
 	slow = max(slow, variance/(gap*gap))
-	return int(min(10*slow+blockLength, math.MaxInt32))
+	return int(min(10*slow, math.MaxInt32-blockLength))
 }
 
 // outcome is what a replica counted.
@@ -265,6 +267,9 @@ func total(x, sum []int64) {
 // method says how a result was got.
 func (p *plan) method(controlled bool) string {
 	s := fmt.Sprintf("Monte Carlo, %d replicas", replicas)
+	if p.cold {
+		s += " (too short for queues that are nearly full: without more periods P and E are too low)"
+	}
 	if controlled {
 		s += ", control variate from the exact law"
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,6 +109,22 @@ func TestLindleyIsTheFullModel(t *testing.T) {
 			sum += c.Interference * n.Containers[i].Demand.Mean()
 		}
 		near(t, name+": sum of interference", sum, full.Waiting, 1e-9)
+	}
+}
+
+// A queue that is nearly full takes longer to fill than a replica lasts.
+func TestTooShortForTheQueue(t *testing.T) {
+	for u, c := range map[float64]struct {
+		periods int64
+		short   bool
+	}{0.9: {100_000, false}, 0.99: {100_000, true}} {
+		n := same(t, 2, inf, exp(t, u/2))
+		got, truth := simulate(t, n, Options{Periods: c.periods}), simulate(t, n, Options{Periods: 10_000_000})
+		if strings.Contains(got.Method, "too short") != c.short || strings.Contains(truth.Method, "too short") ||
+			(got.WCET.Value < 0.7*truth.WCET.Value) != c.short {
+			t.Errorf("u %v: E(WCET) %v, %s; in more periods %v, %s", u, got.WCET.Value, got.Method, truth.WCET.Value,
+				truth.Method)
+		}
 	}
 }
 
