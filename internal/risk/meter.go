@@ -104,7 +104,7 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 	demands, modelled := m.demands(now, last, groups, cpus)
 	others := max(0, machine-modelled).Seconds() / now.Sub(last).Seconds()
 	m.working = true
-	go m.compute(now, float64(cpus)-others, demands, target)
+	go m.compute(now, max(0, float64(cpus)-others), demands, target)
 }
 
 // demands reads what the containers have used in their periods since the last reading, and returns what is known of

@@ -95,6 +95,32 @@ func TestLimitsBeyondTheNode(t *testing.T) {
 	}
 }
 
+// TestOthersUseAllCPUs: where work without a limit leaves nothing, no burst stays.
+func TestOthersUseAllCPUs(t *testing.T) {
+	const period = 100 * time.Millisecond
+	now, busy, minutes := time.Unix(1000, 0), time.Duration(0), int64(0)
+	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
+	m.Totals = func(uint64) (report.Throttles, bool) {
+		return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
+	}
+	m.Uses = func(uint64) []int64 { return []int64{0, 600 * minutes, 0} }
+	groups := []Group{{ID: workload.ID{Path: "/a", Inode: 1}, Limit: period, Burst: 1,
+		Bandwidth: cpu.Bandwidth{Quota: period, Period: period}, Since: now.Add(-time.Hour)}}
+	for _, c := range []struct {
+		others time.Duration
+		cut    float64
+	}{{0, 0}, {time.Minute, 0}, {4*time.Minute + 20*time.Millisecond, 1}} {
+		busy, minutes, now = busy+c.others+time.Second, minutes+1, now.Add(time.Minute)
+		m.Measure(now, 99.9, slices.Clone(groups), busy, nil, 4)
+		for m.Working() {
+			time.Sleep(time.Millisecond)
+		}
+		if s, problem := m.Status(); m.Cut() != c.cut || s != nil && (s.Met != (c.cut == 0) || s.Capacity < 0) {
+			t.Errorf("others use %v: cut %v, want %v; %+v, %q", c.others, m.Cut(), c.cut, s, problem)
+		}
+	}
+}
+
 // TestUses: minutes are differences of counts, and periods that nobody counted are empty ones.
 func TestUses(t *testing.T) {
 	r := uses{limit: 1}

@@ -62,13 +62,23 @@ type Risk struct {
 	Containers int
 }
 
-// LoadLine sizes the bursts of a node whose containers have capacity CPUs.
+// leastCapacity is the smallest capacity that loadline takes, as a part of what a container may use.
+const leastCapacity = 1.0 / (1 << 12)
+
+// LoadLine sizes the bursts of a node whose containers have capacity CPUs. Where other work leaves them next to none,
+// every period is at risk.
 func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, error) {
 	node := nodeOf(capacity, demands)
 	containers := len(node(1).Containers)
 	r := Risk{Target: targetPercent / 100, Share: 1, Met: true, Containers: containers}
 	if containers == 0 {
 		return r, nil
+	}
+	for _, c := range node(1).Containers {
+		if capacity <= max(c.Quota, c.Burst, c.Demand.Mean())*leastCapacity {
+			r.Asked, r.Now, r.Share, r.Met = 1, 1, 0, false
+			return r, nil
+		}
 	}
 	s, err := loadline.Size(node, 1-r.Target)
 	if err != nil {

@@ -40,15 +40,14 @@ func TestLoadLine(t *testing.T) {
 		{"twice as many pods as fit", 2.5, fleet(10, 0.7), 99.9, false, 0, 0},
 		{"nobody wants anything", 1, []Demand{{Quota: 0.5, Burst: 2, Uses: []int64{600, 0}}}, 99.9, true, 1, 1},
 		{"nobody is there", 1, nil, 99.9, true, 1, 1},
+		{"no CPU is left", 0, fleet(2, 0.5), 99.9, false, 0, 0},
+		{"next to no CPU is left", 1e-4, fleet(2, 0.5), 99.9, false, 0, 0},
 	} {
 		r, err := LoadLine(c.capacity, c.demands, c.target)
 		if err != nil || r.Met != c.met || r.Share < c.low || r.Share > c.high || c.met &&
 			r.Now > 1-c.target/100+1e-12 || c.met && r.Asked < r.Now {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 		}
-	}
-	if _, err := LoadLine(-1, fleet(2, 0.5), 99); err == nil {
-		t.Error("a node without CPUs has a load line")
 	}
 }
 
