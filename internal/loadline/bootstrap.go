@@ -152,13 +152,12 @@ func (p *plan) bootstrap(r *Result) {
 	if err != nil || low == 1 && high == 1 {
 		return
 	}
-	if math.IsInf(high, 1) {
-		unseen := p.node.unseen()
-		r.Miss.High, r.WCET.High = max(r.Miss.High, unseen), max(r.WCET.High, 1+unseen)
-	} else {
+	if !math.IsInf(high, 1) {
 		r.Miss = r.Miss.widen(0, low, high)
 		r.WCET = r.WCET.widen(1, low, high)
 	}
+	unseen := p.node.unseen()
+	r.Miss.High, r.WCET.High = max(r.Miss.High, unseen), max(r.WCET.High, 1+unseen)
 	r.Method += ", bootstrap of the recordings"
 }
 

@@ -3,6 +3,7 @@ package loadline
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -57,6 +58,25 @@ func TestNothingSeenIsNotNothing(t *testing.T) {
 		if e := simulate(t, n, Options{Resamples: -1}).Miss; e.High > 1e-5 {
 			t.Errorf("%s, of the simulation alone: %+v", name, e)
 		}
+	}
+}
+
+// A larger burst, with which bursts coincide hardly ever, does not narrow the interval of one with which they never do.
+func TestUnseenWithMoreBurst(t *testing.T) {
+	samples := slices.Repeat([]float64{0.1}, 1000)
+	samples[500], samples[501] = 0.26, 0.29
+	r := must[*Recording](t)(NewRecording(samples))
+	last := 0.0
+	for _, burst := range []float64{0.03, 0.05} {
+		n := Node{Capacity: 1.1, Containers: slices.Repeat([]Container{{Quota: 0.25, Burst: burst, Demand: r}}, 4)}
+		got := simulate(t, n, Options{})
+		if none := burst == 0.03; got.Coincidence > 1e-6 || (got.Coincidence < rounding) != none {
+			t.Fatalf("burst %v: J %v: it proves nothing", burst, got.Coincidence)
+		}
+		if got.Miss.High < last || got.Miss.High < 0.003 || got.WCET.High < 1.003 {
+			t.Errorf("burst %v: %+v, %+v; below it up to %v", burst, got.Miss, got.WCET, last)
+		}
+		last = got.Miss.High
 	}
 }
 
