@@ -94,7 +94,7 @@ func TestExactAgainstMonteCarlo(t *testing.T) {
 	}
 	rms := math.Sqrt(sum / float64(count))
 	t.Logf("%d comparisons, rms of z %.2f", count, rms)
-	if count < 80 || rms > 1.25 {
+	if count < 80 || rms < 0.7 || rms > 1.25 {
 		t.Errorf("%d comparisons, rms of z %.2f", count, rms)
 	}
 }
