@@ -49,6 +49,7 @@ func (s *State) survey(in Input, out *Output) *turn {
 			ancestor[p] = true
 		}
 	}
+	t.others = in.Partitioned.Minus(s.exclusive(in.Groups))
 	var bound []cpu.Set
 	for _, g := range in.Groups {
 		n := &node{Group: g, parent: t.at[path.Dir(g.Path)], mine: mine[g.Path], ancestor: ancestor[g.Path]}
@@ -59,12 +60,11 @@ func (s *State) survey(in Input, out *Output) *turn {
 		if n.pinned {
 			out.Pinned = append(out.Pinned, Pin{n.Path, n.CPUs})
 		}
-		if n.ancestor && !t.online.Within(n.effective) {
+		if n.ancestor && !t.online.Minus(t.others).Within(n.effective) {
 			bound = append(bound, n.effective)
 		}
 		t.nodes, t.at[g.Path] = append(t.nodes, n), n
 	}
-	t.others = in.Partitioned.Minus(t.exclusive())
 	t.spareIn(bound)
 	return t
 }
@@ -84,7 +84,8 @@ func (n *node) trace(t *turn, inherits bool) {
 	if inherits && len(n.effective) == 0 { // kernel/cgroup/cpuset.c, update_cpumasks_hier: an empty set inherits
 		n.effective = outer
 	}
-	bound := len(n.Baseline) > 0 && !outer.Within(n.Baseline)
+	// A list without the CPUs of others' partitions binds it to nothing: apply.Writer.free writes it for an empty one.
+	bound := len(n.Baseline) > 0 && !outer.Minus(t.others).Within(n.Baseline)
 	n.pinned = (bound || n.foreign()) && !n.ancestor && !n.beneath
 }
 
@@ -125,7 +126,7 @@ func (t *turn) wants(in Input, out *Output) []Want {
 		requests[c.ID] = true
 		n := t.at[c.Path]
 		w := Want{Name: c.Path, CPUs: c.Request, Has: t.s.sets[c.ID], ByNode: c.ByNode}
-		if !t.online.Within(n.effective) {
+		if !t.online.Minus(t.others).Within(n.effective) {
 			w.Within = n.effective.Minus(t.spare)
 		}
 		list = append(list, w)
@@ -187,7 +188,7 @@ func (t *turn) machine(in Input) Machine {
 		kept = kept.Union(waits.CPUs)
 	}
 	return Machine{
-		Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.exclusive()),
+		Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.s.exclusive(in.Groups)),
 		MinShared: max(1, in.Rules.MinShared), Requested: in.Requested + t.stays,
 	}
 }
@@ -216,12 +217,12 @@ func (c Container) usesPool() bool {
 func (c Container) unlimited(got Allocation) bool { return !c.usesPool() && !got.Packed[c.Path] }
 
 // exclusive is the set of CPUs that containers have. Those of their partitions are isolated because of us.
-func (t *turn) exclusive() (sum cpu.Set) {
-	for _, own := range t.s.sets {
+func (s *State) exclusive(groups []Group) (sum cpu.Set) {
+	for _, own := range s.sets {
 		sum = sum.Union(own)
 	}
-	for _, n := range t.nodes {
-		sum = sum.Union(n.Exclusive)
+	for _, g := range groups {
+		sum = sum.Union(g.Exclusive)
 	}
 	return sum
 }

@@ -152,6 +152,26 @@ func TestFenceWithoutAList(t *testing.T) {
 	}
 }
 
+// TestFenceBesideClamped: groups whose empty list was restored as all CPUs but those of another's partition are not
+// bound. Such lists exist since the last agent (apply.Writer.free).
+func TestFenceBesideClamped(t *testing.T) {
+	w := fenced(t)
+	all := cpu.Set{0, 1, 2, 3, 4, 5, 6}
+	in := Input{Rules: w.rules, Inherits: true, Topology: w.topo, Isolated: cpu.Set{7}, Partitioned: cpu.Set{7},
+		Groups: []Group{{ID: workload.ID{Path: "/k"}, CPUs: all, Baseline: all},
+			{ID: workload.ID{Path: "/k/a"}, CPUs: all, Baseline: all},
+			{ID: workload.ID{Path: "/s"}, CPUs: all, Baseline: all}},
+		Containers: []Container{{ID: workload.ID{Path: "/k/a"}, Request: 6, Limit: 6}}}
+	out := new(State).Decide(in)
+	if len(out.Shares) != 1 || out.Shares[0].Own.String() != "0-5" || len(out.Refused)+len(out.Pinned) > 0 {
+		t.Errorf("shares %+v, refused %v, pinned %v", out.Shares, out.Refused, out.Pinned)
+	}
+	in.Containers[0].Request = 7
+	if out := new(State).Decide(in); len(out.Refused) != 1 || strings.Contains(out.Refused[0].Why, "within") {
+		t.Errorf("it may use all CPUs of the node, but it is refused because %v", out.Refused)
+	}
+}
+
 // TestFenceRefused: where the kernel does not make a partition, or it breaks, the cpusets do.
 func TestFenceRefused(t *testing.T) {
 	w := fenced(t)
