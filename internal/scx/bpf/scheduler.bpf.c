@@ -178,12 +178,14 @@ static inline void account(struct group *g, struct cpu *own, s32 c, u64 now)
 	charge(g->id, ran, now);
 }
 
+// The kernel may call running, stopping and tick on another CPU than the task's: where another task changes the
+// affinity, the nice value or the group of p (kernel/sched/core.c, put_prev_task and set_next_task; sched_tick_remote).
 SEC("struct_ops/running")
 void running(u64 *ctx)
 {
 	struct task_struct *p = ARG(struct task_struct *, 0);
 	struct group *g = group_of(p);
-	s32 c = bpf_get_smp_processor_id();
+	s32 c = scx_bpf_task_cpu(p);
 	struct cpu *own = &cpu[SLOT(c)];
 	u32 other = SLOT(c), floor = own->floor;
 	u64 at;
@@ -228,7 +230,7 @@ void stopping(u64 *ctx)
 {
 	struct task_struct *p = ARG(struct task_struct *, 0);
 	struct group *g = group_of(p);
-	s32 c = bpf_get_smp_processor_id();
+	s32 c = scx_bpf_task_cpu(p);
 	struct cpu *own = &cpu[SLOT(c)];
 	u32 other = SLOT(c), ran = own->runs;
 
@@ -253,7 +255,7 @@ void tick(u64 *ctx)
 {
 	struct task_struct *p = ARG(struct task_struct *, 0);
 	struct group *g = group_of(p);
-	s32 c = bpf_get_smp_processor_id();
+	s32 c = scx_bpf_task_cpu(p);
 	struct cpu *own = &cpu[SLOT(c)];
 	u64 now = bpf_ktime_get_ns();
 
