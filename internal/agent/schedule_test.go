@@ -54,6 +54,7 @@ type fakeScheduler struct {
 	options schedext.Options
 	sides   map[uint64]schedext.Side
 	ended   string
+	silent  error // why it does not say whether it runs
 	closed  bool
 	counted map[uint64]cpu.Counters
 	stood   map[uint64]report.Throttles
@@ -67,7 +68,7 @@ func (s *fakeScheduler) Changed() []uint64                       { return s.chan
 
 func (s *fakeScheduler) Set(group uint64, to schedext.Side) error { s.sides[group] = to; return nil }
 func (s *fakeScheduler) Forget(group uint64) error                { delete(s.sides, group); return nil }
-func (s *fakeScheduler) Ended() (string, error)                   { return s.ended, nil }
+func (s *fakeScheduler) Ended() (string, error)                   { return s.ended, s.silent }
 func (s *fakeScheduler) Stall() time.Duration                     { return ms }
 func (s *fakeScheduler) Close() error                             { s.closed = true; return nil }
 
@@ -231,6 +232,19 @@ func TestScheduleEnds(t *testing.T) {
 			t.Error("one that ended is still held")
 		}
 	}
+}
+
+// TestScheduleIsSilent: the status reports a scheduler that does not say whether it runs.
+func TestScheduleIsSilent(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	w.run(2 * time.Second)
+	l.last().silent = errors.New("no state")
+	w.run(2 * time.Second)
+	w.wantProblem("the scheduler: no state")
+	l.last().silent = nil
+	w.run(2 * time.Second)
+	w.wantProblem("")
 }
 
 // TestScheduleEndsBetweenJobs: the loads are bounded also where offline work comes and goes, and the status says why

@@ -156,8 +156,9 @@ func (k *Keeper) Keep(now time.Time, free, requested bool, mechanism strategy.Me
 		k.End(now)
 	}
 	k.options, k.paused = options, false
+	var fault error
 	if k.now != nil {
-		k.watch(now)
+		fault = k.watch(now)
 	}
 	if k.now == nil && !now.Before(k.next) && (k.opening || k.tries < ReloadMost) {
 		k.open(now)
@@ -165,7 +166,7 @@ func (k *Keeper) Keep(now time.Time, free, requested bool, mechanism strategy.Me
 	if k.now == nil {
 		return nil
 	}
-	k.assign(levels)
+	k.assign(levels, fault)
 	return k.now.Changed()
 }
 
@@ -178,18 +179,17 @@ func (k *Keeper) wanted(now time.Time, levels []policy.Level) bool {
 	return !k.offline.IsZero() && now.Sub(k.offline) < Lingers
 }
 
-// watch records that the kernel has ended the scheduler.
-func (k *Keeper) watch(now time.Time) {
+// watch records that the kernel has ended the scheduler. The error says why it is not known whether it has.
+func (k *Keeper) watch(now time.Time) error {
 	why, err := k.now.Ended()
 	if err != nil {
-		k.problem = fmt.Sprintf(report.ProblemScheduler, err)
-		return
+		return err
 	}
 	if why == "" {
 		if k.lasted+now.Sub(k.since) >= Lasting {
 			k.tries, k.gap = 0, 0
 		}
-		return
+		return nil
 	}
 	k.keepCounts()
 	k.Log.Warn("the scheduler has ended: offline work is deprioritized by cpu.idle", "why", why, "loads", k.loads)
@@ -200,6 +200,7 @@ func (k *Keeper) watch(now time.Time) {
 		k.problem += "; " + err.Error()
 	}
 	k.Changed(now)
+	return nil
 }
 
 // failed delays the next load.
@@ -228,15 +229,15 @@ func (k *Keeper) open(now time.Time) {
 	k.Changed(now)
 }
 
-// assign updates the scheduler's groups: new levels, changed ones, and those that no longer exist.
-func (k *Keeper) assign(levels []policy.Level) {
+// assign updates the scheduler's groups: new levels, changed ones, and those that no longer exist. It reports what
+// failed, together with earlier faults.
+func (k *Keeper) assign(levels []policy.Level, faults error) {
 	want := map[uint64]Side{}
 	for _, l := range levels {
 		if !l.Inner && l.QOS.Rank() != strategy.Neutral {
 			want[l.Inode] = Side{Offline: l.QOS.Rank() == strategy.Offline, Expels: l.QOS.Expels()}
 		}
 	}
-	var faults error
 	for group, side := range want {
 		if now, known := k.sets[group]; known && now == side {
 			continue
@@ -278,7 +279,7 @@ func (k *Keeper) End(now time.Time) {
 // pause unloads the scheduler, and keeps the count of loads: without the last one, unless that one failed.
 func (k *Keeper) pause(now time.Time) {
 	if k.now != nil {
-		k.watch(now)
+		_ = k.watch(now) // it is unloaded in either case
 	}
 	kept := k.attempts
 	if k.Busy() {
