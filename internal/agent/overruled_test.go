@@ -52,3 +52,18 @@ func TestNotOverruledByOurOwn(t *testing.T) {
 		w.wantProblem("")
 	}
 }
+
+// TestOverruledWhileLoading: another's scheduler stays known while the kernel checks the programs of ours.
+func TestOverruledWhileLoading(t *testing.T) {
+	w := scheduledWorld(t, &loader{usable: true, slow: true})
+	w.agent.Overruled = func() string { return "lavd" }
+	var log strings.Builder
+	w.agent.otherScheduler.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.hog("/hog")
+	w.run(5 * time.Second)
+	w.want("/hog", 50*ms, 0)
+	w.wantProblem("lavd runs all tasks")
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 || strings.Contains(got, "level=INFO") {
+		t.Errorf("in the log: %q", got)
+	}
+}

@@ -21,15 +21,18 @@ type Other struct {
 // otherEvery is how often Other checks.
 const otherEvery = time.Second
 
-// Watch gets from running the scheduler that runs all tasks ("": none), unless it may be the scheduler of keeper, and
-// says whether it has changed. Without running there is never one.
+// ours is the name of our own scheduler in the kernel.
+const ours = "plimsoll"
+
+// Watch gets from running the scheduler that runs all tasks ("": none), unless it is the scheduler of keeper, and says
+// whether it has changed. Without running there is never one.
 func (o *Other) Watch(now time.Time, running func() string, keeper *Keeper) (changed bool) {
 	if running == nil || now.Sub(o.at) < otherEvery {
 		return false
 	}
-	name := ""
-	if !keeper.Busy() {
-		name = running()
+	name := running()
+	if name == ours && keeper.Busy() {
+		name = ""
 	}
 	changed = name != o.name
 	switch {
