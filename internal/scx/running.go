@@ -126,7 +126,10 @@ func (r *Running) exchange(o *Object, next, spare *Loaded, most time.Duration) e
 		lower()
 		r.now = old
 		spare.Close()
-		return errors.Join(refused, fmt.Errorf("and the old scheduler %s is not in force any more: %w", old.Name, err))
+		err = errors.Join(refused, fmt.Errorf("and the old scheduler %s is not in force any more: %w", old.Name, err))
+		why := err.Error()
+		r.guard.reason.Store(&why)
+		return err
 	}
 	r.now.Stall = stall
 	r.guard = protect(r.now, most, time.Now().Add(probation), lower)

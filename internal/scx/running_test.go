@@ -1,8 +1,13 @@
 package scx
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 )
 
 // TestFailedSwapKeepsTheGuard: a scheduler whose successor is refused before anything has changed is watched on, for
@@ -35,5 +40,20 @@ func TestFailedSwapKeepsTheGuard(t *testing.T) {
 	before = h.guard
 	if _, err := h.Swap(o, most); err == nil || h.guard != before {
 		t.Errorf("%v, and watched after its probation", err)
+	}
+}
+
+// brokenLink is a link that cannot be closed.
+type brokenLink struct{ link.Link }
+
+func (brokenLink) Close() error { return errors.New("broken link") }
+
+// TestFailedSwapIsTheReason: after a swap that leaves no scheduler in force, the status gives the error of the swap.
+func TestFailedSwapIsTheReason(t *testing.T) {
+	loaded := func() *Loaded { return &Loaded{parts: &ebpf.Collection{}} }
+	r := &Running{now: &Attachment{Name: "old", link: brokenLink{}, loaded: loaded()}, guard: &guard{}}
+	if err := r.exchange(nil, loaded(), loaded(), 0); err == nil || r.guard.why() != err.Error() ||
+		!strings.Contains(r.guard.why(), "broken link") {
+		t.Errorf("the error is %v, the reason is %q", err, r.guard.why())
 	}
 }
