@@ -100,6 +100,36 @@ func TestConfine(t *testing.T) {
 	}
 }
 
+// TestConfineInheritedLate: a group that copies CPUs of ours while those of the groups above it are being written gets
+// the CPUs that these had before us.
+func TestConfineInheritedLate(t *testing.T) {
+	for _, file := range []string{"cpuset/batch/cpuset.cpus", "cpuset/batch/pod/cpuset.cpus"} {
+		for _, idle := range []string{"/web", "/batch/pod/a"} { // the room grows, or it ends
+			w := confined(t, 1)
+			w.run(4 * time.Second)
+			w.wantCPUs("bounded", map[string]string{"/batch/pod": "3"})
+			made := false
+			w.kernel.Fault = func(op, name string, _ []byte) error {
+				if op == "write" && name == file && !made {
+					made = true
+					w.kernel.AddGroup("/batch/pod/late")
+				}
+				return nil
+			}
+			w.kernel.SetLoad(idle, sim.Load{})
+			w.run(20 * time.Second)
+			if !made {
+				t.Fatalf("%s is not written", file)
+			}
+			if err := w.agent.stop(); err != nil {
+				t.Error(err)
+			}
+			w.wantCPUs(idle+" is idle, write of "+file, map[string]string{"/batch": "0-3", "/batch/pod": "0-3",
+				"/batch/pod/late": "0-3"})
+		}
+	}
+}
+
 // TestConfineWithinTheOwners: offline work is bound to CPUs that its owner gave it, also where those are not the last,
 // and to none where one group below may use some and another one others.
 func TestConfineWithinTheOwners(t *testing.T) {

@@ -191,7 +191,9 @@ func (c *Colocation) unclaimKnobs(intents []plan.Intent, results []plan.Result) 
 	}
 	c.claims = false
 	for _, key := range c.Ledger.Claimed(plan.ForColocation) {
-		if e, _ := c.Ledger.Entry(key); intended[key] || e.Ours() && !restored[key] {
+		e, _ := c.Ledger.Entry(key)
+		late := restored[key] && key.Knob == plan.CPUs // a group below it may have copied our value meanwhile (v1)
+		if intended[key] || late || e.Ours() && !restored[key] {
 			c.claims = true
 		} else if c.Ledger.Claim(key, plan.ForBandwidth); c.Agent.Bandwidth(key) == nil {
 			c.Ledger.Drop(key.ID, key.Knob)

@@ -26,6 +26,7 @@ func (c *Colocation) confinable(levels []policy.Level) ([]suppress.Confined, cpu
 		return nil, on, err
 	}
 	var list []suppress.Confined
+	before := map[string]suppress.Confined{} // by path
 	for _, l := range levels {
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
 			continue
@@ -42,8 +43,10 @@ func (c *Colocation) confinable(levels []policy.Level) ([]suppress.Confined, cpu
 			return nil, on, nil
 		}
 		for _, g := range groups {
-			follows := g.Path != l.Path && c.Tree.Version() == cgroup.V2
-			list = append(list, suppress.Confined{ID: g.ID, Before: c.cpusBefore(g, list), Follows: follows})
+			c.Agent.Yield()
+			one := suppress.Confined{ID: g.ID, Before: c.cpusBefore(g, before[path.Dir(g.Path)]),
+				Follows: g.Path != l.Path && c.Tree.Version() == cgroup.V2}
+			list, before[g.Path] = append(list, one), one
 		}
 	}
 	return list, on, nil
@@ -72,22 +75,21 @@ func (c *Colocation) cpusets(group string) ([]bound, error) {
 	return list, err
 }
 
-// cpusBefore is the CPUs of a group before us. A group made since then has copied its parent's CPUs, which are ours
-// (v1): its baseline is that of the parent. above lists the groups found so far, parents first.
-func (c *Colocation) cpusBefore(g bound, above []suppress.Confined) cpu.Set {
+// cpusBefore is the CPUs of a group before us. A group made since then may have copied CPUs of ours from its parent
+// (v1), also those that the parent had before the last write: its baseline is that of the parent.
+func (c *Colocation) cpusBefore(g bound, parent suppress.Confined) cpu.Set {
 	key, held := plan.Key{ID: g.ID, Knob: plan.CPUs}, plan.Set(g.cpus)
-	if e, _ := c.Ledger.Entry(key); e.Ours() {
+	e, known := c.Ledger.Entry(key)
+	if e.Ours() {
 		set, _ := e.Baseline.Set() // the ledger has it from a set
 		return set
 	}
-	for _, p := range above {
-		e, _ := c.Ledger.Entry(plan.Key{ID: p.ID, Knob: plan.CPUs})
-		if p.Path == path.Dir(g.Path) && e.Wrote == held && c.Tree.Version() == cgroup.V1 {
-			c.Agent.Adopt(g.ID, plan.CPUs, held, plan.Set(p.Before))
-			c.Ledger.Adopt(key, plan.Set(p.Before), held)
-			c.Ledger.Claim(key, plan.ForColocation)
-			return p.Before
-		}
+	_, copied := c.Ledger.Copied(plan.Key{ID: parent.ID, Knob: plan.CPUs}, held)
+	if known || !copied || c.Tree.Version() != cgroup.V1 {
+		return g.cpus
 	}
-	return g.cpus
+	c.Agent.Adopt(g.ID, plan.CPUs, held, plan.Set(parent.Before))
+	c.Ledger.Adopt(key, plan.Set(parent.Before), held)
+	c.Ledger.Claim(key, plan.ForColocation)
+	return parent.Before
 }
