@@ -41,6 +41,48 @@ func TestSuppressKeepsALimit(t *testing.T) {
 	w.want("/batch", 50*ms, 0)
 }
 
+// TestSuppressKeepsTheRoom: a new offline group shares the room of the others, also where one that covers them is
+// replaced by them. What it used before is not taken for use of online work.
+func TestSuppressKeepsTheRoom(t *testing.T) {
+	w := newShared(t, 2, 4)
+	w.agent.colocation.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.ask(strategy.MechanismIdle)
+	w.classed("/web", workload.ClassLS)
+	w.kernel.AddGroup("/batch")
+	w.classed("/batch/a", workload.ClassBE)
+	w.kernel.SetLoad("/batch/a", sim.Spin(4))
+	w.suppress()
+	w.run(10 * time.Second)
+	groups := []string{"/batch", "/batch/a"}
+	room := func() (sum time.Duration) {
+		for _, group := range groups {
+			if b := w.kernel.Bandwidth(group); b.Limited() && b.Quota < 400*ms { // else its owner's
+				sum += b.Quota
+			}
+		}
+		return sum
+	}
+	before := room()
+	if before < 150*ms {
+		t.Fatalf("the room is %v", before)
+	}
+	change := func(what string) {
+		for i := range 4 {
+			w.run(time.Second)
+			if got := room(); got < before*9/10 || got > before*11/10 {
+				t.Errorf("%s: %d s later the room is %v, before it was %v", what, i+1, got, before)
+			}
+		}
+	}
+	w.classed("/batch/b", workload.ClassBE)
+	w.kernel.SetLoad("/batch/b", sim.Spin(2))
+	groups = append(groups, "/batch/b")
+	change("a second group")
+	w.classed("/batch/c", workload.ClassLS)
+	w.kernel.SetLoad("/batch/c", sim.Load{})
+	change("online work beside them")
+}
+
 // TestSuppressOfARaise: offline work that may burst is put back to its owner's limit before it is bounded, so that what
 // it goes back to is that, and never a raise.
 func TestSuppressOfARaise(t *testing.T) {

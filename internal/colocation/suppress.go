@@ -79,7 +79,7 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 		return s.intents
 	}
 	load := suppress.Load{CPUs: float64(cpus), Used: (busy - s.busy).Seconds() / elapsed.Seconds()}
-	used := map[workload.ID]time.Duration{}
+	used, known := map[workload.ID]time.Duration{}, 0
 	for _, l := range levels {
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
 			continue
@@ -93,11 +93,16 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 			continue
 		}
 		used[l.ID] = usage
-		if before, known := s.used[l.ID]; known {
-			load.Offline = append(load.Offline, suppress.Group{ID: l.ID,
-				Used: (usage - before).Seconds() / elapsed.Seconds(), Limit: c.ownersLimit(l.ID, b)})
+		before, old := s.used[l.ID]
+		if !old {
+			before = usage
+		} else {
+			known++
 		}
+		load.Offline = append(load.Offline, suppress.Group{ID: l.ID,
+			Used: (usage - before).Seconds() / elapsed.Seconds(), Limit: c.ownersLimit(l.ID, b)})
 	}
+	load.Partial = known < max(len(used), len(s.used))
 	s.taken = ""
 	if ask.Policy == strategy.SuppressCPUSet {
 		var err error

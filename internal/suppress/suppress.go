@@ -13,8 +13,12 @@
 //
 // Terminology: threshold is cpuSuppressThresholdPercent of the CPUs, room the CPUs that offline work may use.
 //
-// Known limits: a rise of the use is seen a second later. On v1 the kernel refuses a quota below that of a child group;
-// the refusal is reported.
+// The use of a group in the second in which it is made or removed is not known, and would count as that of other tasks:
+// the room stays as it is for that second, and a new group gets a part of it. After one such second the next one
+// counts, so that groups that come and go all the time do not keep the room from falling.
+//
+// Known limits: a rise of the use is seen a second later, and where groups come and go up to two. On v1 the kernel
+// refuses a quota below that of a child group; the refusal is reported.
 package suppress
 
 import (
@@ -43,7 +47,7 @@ const (
 // Group is an offline group whose use is bounded.
 type Group struct {
 	workload.ID
-	Used  float64       // CPUs, in the last second
+	Used  float64       // CPUs, in the last second; 0 for a new group
 	Limit cpu.Bandwidth // its owner's
 }
 
@@ -52,6 +56,7 @@ type Load struct {
 	CPUs    float64 // online
 	Used    float64 // by all tasks
 	Offline []Group
+	Partial bool // offline groups were made or removed: a part of their use is not in Offline
 	// Topology and Confined are set where offline work is to be bound to CPUs, and can be.
 	Topology cpu.Topology
 	Confined []Confined
@@ -60,6 +65,7 @@ type Load struct {
 // State is the state from second to second.
 type State struct {
 	on     bool
+	kept   bool // the room was kept in the last second, because the load was partial
 	room   float64
 	modest time.Time // when offline work last used most of its room
 	given  map[workload.ID]float64
@@ -88,6 +94,9 @@ func (s *State) Decide(now time.Time, ask strategy.Suppress, l Load) []plan.Inte
 
 // advance adapts the room to the load of one second.
 func (s *State) advance(now time.Time, ask strategy.Suppress, l Load) {
+	if s.kept = l.Partial && !s.kept; s.kept {
+		return
+	}
 	threshold := l.CPUs * float64(ask.ThresholdPercent) / 100
 	least := l.CPUs * float64(ask.MinPercent) / 100
 	used := offlineUse(l)

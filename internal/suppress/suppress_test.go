@@ -20,6 +20,7 @@ type press struct {
 	ask   strategy.Suppress
 	used  []float64 // of the offline groups, in the second before
 	limit []float64 // their owners', in CPUs
+	fresh []bool    // made in the second before
 	// quotas are those of the last second, by group.
 	quotas map[string]time.Duration
 }
@@ -38,6 +39,9 @@ func (p *press) second(online float64, want ...float64) float64 {
 		own := cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}
 		if !math.IsInf(p.limit[i], 1) {
 			own.Quota = time.Duration(p.limit[i] * float64(own.Period))
+		}
+		if i < len(p.fresh) && p.fresh[i] {
+			used, l.Partial = 0, true
 		}
 		l.Offline = append(l.Offline, Group{ID: workload.ID{Path: string(rune('a' + i))}, Used: used, Limit: own})
 	}
@@ -97,6 +101,31 @@ func TestSuppressShares(t *testing.T) {
 	}
 	if a, b := p.used[0], p.used[1]; !within(a, 2.25) || !within(b, 2.25) {
 		t.Errorf("used %.2f and %.2f, want the half of 4.5 each", a, b)
+	}
+}
+
+// TestSuppressOfNewGroups: the room stays as it is in the second in which a group is made, and the group gets a part of
+// it. Where groups are made each second, the room falls all the same.
+func TestSuppressOfNewGroups(t *testing.T) {
+	p := newPress(2)
+	for range 5 {
+		p.second(1, 9, 3)
+	}
+	p.fresh = []bool{false, true}
+	if room := p.second(1, 9, 3); !within(room, 5.5) || p.quotas["b"] == 0 {
+		t.Errorf("room %.2f, want 5.50; quotas %v", room, p.quotas)
+	}
+	p.fresh = []bool{true, true} // a level above them is made or removed: the groups at its place are new
+	p.second(1, 9, 3)
+	p.fresh = nil
+	p.second(1, 9, 3)
+	p.fresh = []bool{true, true}
+	if room := p.second(1, 9, 3); len(p.quotas) != 2 {
+		t.Errorf("room %.2f, and the quotas are %v", room, p.quotas)
+	}
+	p.second(6, 9, 3)
+	if room := p.second(6, 9, 3); !within(room, 0.5) {
+		t.Errorf("room %.2f while groups are made each second, want 0.50", room)
 	}
 }
 
