@@ -11,14 +11,16 @@
 // the first quota and restored with the last: the kernel refuses a quota below the burst, and a burst would pass the
 // threshold. The groups may be bound to CPUs instead (confine).
 //
-// Terminology: threshold is cpuSuppressThresholdPercent of the CPUs, room the CPUs that offline work may use.
-//
 // The use of a group in the second in which it is made or removed is not known, and would count as that of other tasks:
 // the room stays as it is for that second, and a new group gets a part of it. After one such second the next one
 // counts, so that groups that come and go all the time do not keep the room from falling.
 //
+// Terminology: threshold is cpuSuppressThresholdPercent of the CPUs, room the CPUs that offline work may use.
+//
 // Known limits: a rise of the use is seen a second later, and where groups come and go up to two. On v1 the kernel
-// refuses a quota below that of a child group; the refusal is reported.
+// refuses a quota below that of a child group; the refusal is reported. It also refuses a quota of a child group above
+// ours: the quotas are written at the topmost offline groups, and a container that is made or resized in one with a
+// larger quota fails.
 package suppress
 
 import (
