@@ -56,16 +56,17 @@ func TestSchemaIsComplete(t *testing.T) {
 	}
 }
 
-// TestKubeletFolder: the kubelet's folder, in which secrets are, is mounted read-only where CPUs are shared out, and
-// nowhere else, with the volumes of pods below it where Kubernetes can do that; the agent knows in any case where it
-// would be.
+// TestKubeletFolder: the kubelet's folder, in which secrets are, is mounted read-only where CPUs are shared out or it
+// is asked for, and nowhere else, with the volumes of pods below it where Kubernetes can do that; the agent knows in
+// any case where it would be.
 func TestKubeletFolder(t *testing.T) {
 	for _, c := range []struct {
 		policy, version, below string
-		want                   bool
-	}{{"", kubeVersion, "", false}, {"none", kubeVersion, "", false}, {"cpuset", kubeVersion, "IfPossible", true},
-		{"auto", "v1.31.0", "IfPossible", true}, {"auto", "v1.30.9", "", true}} {
-		values := map[string]any{"kubeletDir": "/var/lib/k0s/kubelet"}
+		asked, want            bool
+	}{{"", kubeVersion, "", false, false}, {"none", kubeVersion, "", false, false},
+		{"cpuset", kubeVersion, "IfPossible", false, true}, {"auto", "v1.31.0", "IfPossible", false, true},
+		{"auto", "v1.30.9", "", false, true}, {"none", kubeVersion, "IfPossible", true, true}} {
+		values := map[string]any{"kubeletDir": "/var/lib/k0s/kubelet", "mountKubeletDir": c.asked}
 		if c.policy != "" {
 			values["config"] = map[string]any{"reserve": map[string]any{"policy": c.policy}}
 		}

@@ -120,8 +120,8 @@ container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ get (dict "RuntimeDef
     type: DirectoryOrCreate
 {{- end }}
 
-{{/* Whether containers may ask for exclusive CPUs: "true", or nothing. */}}
-{{- define "plimsoll.reserves" -}}
+{{/* Whether the agent reads the kubelet's folder: "true", or nothing. */}}
+{{- define "plimsoll.readsKubelet" -}}
 {{- $reserve := .Values.config.reserve | default dict }}
-{{- if ne ($reserve.policy | default "none") "none" }}true{{ end }}
+{{- if or .Values.mountKubeletDir (ne ($reserve.policy | default "none") "none") }}true{{ end }}
 {{- end }}
