@@ -267,6 +267,7 @@ func (f *runFlags) listenFor(c *services.Group, g *globals, r reporter, plan web
 // takeOver takes the lock, with --stand-by when the agent that has it ends.
 func (f *runFlags) takeOver(ctx context.Context, g *globals, n *node.Node, k *cluster.Cluster,
 	log *slog.Logger) (passed bool, err error) {
+	n.Installation = f.kube.installation
 	if !f.standBy {
 		return false, n.TakeLock()
 	}

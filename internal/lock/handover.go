@@ -26,6 +26,10 @@ import (
 // time, one knows that it is the last, in whatever order their steps happen: it waits for the other's end and restores
 // everything.
 //
+// There is one place in line, for a successor of the same installation. An agent of another one would have it for as
+// long as the running agent lives, and an update of either installation, which starts the new agent before it ends the
+// old one, would never end. Such an agent takes the lock when it is free and no successor waits.
+//
 // Known limits: if both die of SIGKILL, the values stay as after any crash, until plimsoll-lease, `plimsoll restore` or
 // the next start restores them.
 const (

@@ -47,6 +47,8 @@ type Place struct {
 	Dir      string // of the locks: LockDir, but for tests
 	Root     string // of the hierarchy that carries the cpu controller
 	StateDir string // of the process that takes the lock
+
+	Installation string // the DaemonSet of that process; "": none
 }
 
 // Lock is held by the one process that may write a cgroup hierarchy. The kernel lets go of it when the process dies.
@@ -62,6 +64,8 @@ type lockOwner struct {
 	PID   int    `json:"pid"`   // in its own namespace
 	Start uint64 `json:"start"` // of the process, which no other process of that PID has
 	State string `json:"state"` // the device and inode of its state directory
+
+	Installation string `json:"installation,omitempty"`
 }
 
 // How often the holder of a file is looked at before it counts as a stranger: an agent may have locked the file and not
@@ -127,7 +131,7 @@ func (l *Lock) Sign() error {
 // sign writes into the file of the lock who has it.
 func (p Place) sign(file *os.File) error {
 	pid, start := Self()
-	text, err := json.Marshal(lockOwner{pid, start, identity(p.StateDir)})
+	text, err := json.Marshal(lockOwner{pid, start, identity(p.StateDir), p.Installation})
 	if err == nil {
 		err = file.Truncate(0)
 	}
@@ -194,9 +198,10 @@ func (p Place) locked(f *os.File) *TakenError {
 	_ = json.NewDecoder(f).Decode(&by) // without a name it is a stranger
 	pid := flocker(f)
 	ours := by.State != "" && by.State == identity(p.StateDir)
-	e := &TakenError{Root: p.Root, Process: processOf(pid), Start: by.Start, OurState: ours}
+	e := &TakenError{Root: p.Root, Process: processOf(pid), Start: by.Start, OurState: ours,
+		OtherInstallation: by.Installation != p.Installation}
 	if by.Start == 0 || pid != 0 && started(pid) != by.Start {
-		e.Stranger, e.OurState = true, false
+		e.Stranger, e.OurState, e.OtherInstallation = true, false, false
 	}
 	return e
 }
@@ -250,6 +255,8 @@ type TakenError struct {
 	OurState bool   // it has the state directory of whoever asks
 	Stranger bool   // no agent: it has only locked the file
 	Unshared string // the directory of locks that it does not share; "": it does
+
+	OtherInstallation bool // it is known not to be of the installation of whoever asks
 }
 
 func (e *TakenError) Error() string {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestKernelLock(t *testing.T) {
-	p := Place{t.TempDir(), cgrouptest.New(t).File(""), t.TempDir()}
+	p := Place{Dir: t.TempDir(), Root: cgrouptest.New(t).File(""), StateDir: t.TempDir()}
 	lock, err := Take(p)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestKernelLock(t *testing.T) {
 		t.Errorf("second lock: %v", err)
 	}
 	var locked *TakenError
-	unshared := Place{t.TempDir(), p.Root, t.TempDir()}
+	unshared := Place{Dir: t.TempDir(), Root: p.Root, StateDir: t.TempDir()}
 	if _, err := Take(unshared); !errors.As(err, &locked) || locked.Unshared != unshared.Dir {
 		t.Errorf("the lock of another directory: %v", err)
 	}

@@ -39,7 +39,7 @@ func placeOf(t *testing.T) Place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Place{filepath.Join(t.TempDir(), "locks"), root, filepath.Join(t.TempDir(), "state")}
+	return Place{Dir: filepath.Join(t.TempDir(), "locks"), Root: root, StateDir: filepath.Join(t.TempDir(), "state")}
 }
 
 // TestStateDirectoryLetsOthersThrough: the directory has the socket of --read-group, also where the lock makes it.
@@ -191,7 +191,7 @@ func TestLockOnAFullDisk(t *testing.T) {
 func TestLockOfAnotherDirectory(t *testing.T) {
 	p := placeOf(t)
 	lock := held(t, p)
-	unshared := Place{t.TempDir(), p.Root, p.StateDir}
+	unshared := Place{Dir: t.TempDir(), Root: p.Root, StateDir: p.StateDir}
 	_, err := Take(unshared)
 	var locked *TakenError
 	if !errors.As(err, &locked) || locked.Unshared != unshared.Dir || locked.Stranger ||
@@ -243,7 +243,7 @@ func lockFor(how string) {
 			err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 				unix.Mount("proc", "/proc", "proc", 0, ""))
 			if err == nil {
-				_, err = Take(Place{os.Args[1], os.Args[2], os.Args[3]})
+				_, err = Take(Place{Dir: os.Args[1], Root: os.Args[2], StateDir: os.Args[3]})
 			}
 			return err
 		}

@@ -23,17 +23,17 @@ const readyEvery = 50 * time.Millisecond
 // left to this one. It waits for the handover only when ready: an agent that knows no pods yet would restore them.
 func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() error,
 	log *slog.Logger) (passed bool, err error) {
-	if err := n.TakeLock(); !AnotherRuns(err) {
+	if err := n.TakeUnusedLock(); !AnotherRuns(err) {
 		return false, err
 	}
 	log.Info("another agent runs here: standing by until it ends")
-	var inLine atomic.Bool
+	var standsBy atomic.Bool
 	waiting, end := context.WithCancel(ctx)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		wrong := web.Waiting(waiting, read, func() error {
-			if err := ready(); err != nil || inLine.Load() {
+			if err := ready(); err != nil || standsBy.Load() {
 				return err
 			}
 			return errors.New("another agent stands by already")
@@ -46,26 +46,43 @@ func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() er
 		end()
 		<-served // the socket is free
 	}()
-	for ready() != nil {
-		if err := n.TakeLock(); !AnotherRuns(err) {
-			return false, err
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(readyEvery):
-		}
-	}
-	line, err := lock.WaitForHandover(ctx, n.StateDir)
-	if err != nil {
+	line, err := n.standInLine(ctx, ready, &standsBy)
+	if line == nil {
 		return false, err
 	}
-	inLine.Store(true)
 	n.Lock, passed, err = line.Take(ctx, n.place())
 	return passed, err
 }
 
-// takeOverTimeout is how long a command leaves the lock to a successor. A successor tries to take it every 10 ms.
+// standInLine waits until this agent is the successor of the agent that runs; nil: it has the lock, or an error says
+// why not. While an agent of another installation runs, this one stands by without a place in line (package lock).
+func (n *Node) standInLine(ctx context.Context, ready func() error, standsBy *atomic.Bool) (*lock.Line, error) {
+	for ctx.Err() == nil {
+		err := n.TakeUnusedLock()
+		var holder *lock.TakenError
+		if !errors.As(err, &holder) || holder.Stranger {
+			return nil, err
+		}
+		standsBy.Store(holder.OtherInstallation)
+		if !holder.OtherInstallation && ready() == nil {
+			try, end := context.WithTimeout(ctx, readyEvery)
+			line, err := lock.WaitForHandover(try, n.StateDir)
+			end()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				standsBy.Store(err == nil)
+				return line, err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readyEvery):
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// takeOverTimeout is how long a free lock is left to a successor. A successor tries to take it every 10 ms.
 const takeOverTimeout = 2 * time.Second
 
 // TakeUnusedLock takes the lock where no agent runs and no successor takes over. A successor that does not take over in

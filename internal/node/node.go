@@ -43,6 +43,8 @@ type Node struct {
 	Journal *journal.Journal // nil: not open
 	Writer  *apply.Writer    // nil: the journal is not open
 	notify  *cgroup.Notify   // nil: not watched
+
+	Installation string // of the agent: report.Status.Installation
 }
 
 // OpenTree finds the control groups, to read them.
@@ -87,7 +89,8 @@ func (d Dirs) Open(take func(*Node) error) (*Node, error) {
 
 // place is what is locked: the hierarchy with the cpu controller.
 func (n *Node) place() lock.Place {
-	return lock.Place{Dir: n.LockDir, Root: filepath.Join(n.CgroupRoot, n.Tree.Dir("/")), StateDir: n.StateDir}
+	return lock.Place{Dir: n.LockDir, Root: filepath.Join(n.CgroupRoot, n.Tree.Dir("/")), StateDir: n.StateDir,
+		Installation: n.Installation}
 }
 
 // TakeLock takes the lock, or says who has it (lock.TakenError).
