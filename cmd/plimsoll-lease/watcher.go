@@ -104,19 +104,24 @@ func (g *watcher) restore() {
 		g.memory = g.memory.Tried()
 		return
 	}
-	refused := 0
+	outcomes := map[plan.Outcome]int{}
 	for _, r := range results {
-		if r.Outcome == plan.Refused {
-			refused++
-			g.log.Error("could not be put back", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "in_force",
-				r.InForce, "error", r.Err)
+		outcomes[r.Outcome]++
+		about := []any{"cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "in_force", r.InForce, "error", r.Err}
+		switch r.Outcome {
+		case plan.Refused:
+			g.log.Error("could not be put back", about...)
+		case plan.Trampled:
+			g.log.Warn("left alone: the value is not the agent's", about...)
 		}
 	}
+	refused := outcomes[plan.Refused]
 	if refused > 0 || left > 0 { // a full disk keeps entries in the journal whose files are restored
 		g.memory = g.memory.Tried()
 	}
-	g.log.Warn("the agent sent no heartbeat: limits are put back", "files", len(results)-refused, "refused", refused,
-		"left_in_journal", left)
+	g.log.Warn("the agent sent no heartbeat: limits are put back", "files",
+		outcomes[plan.Applied]+outcomes[plan.Clamped]+outcomes[plan.Skipped], "left_alone", outcomes[plan.Trampled],
+		"gone", outcomes[plan.Gone], "refused", refused, "left_in_journal", left)
 }
 
 // putBack restores as `plimsoll restore` does, and says how many entries are left in the journal. The caller has the

@@ -304,6 +304,27 @@ func TestRestoreOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestRestoreSaysWhatItLeaves: what another program has written, and a group that has gone, do not count as put back.
+func TestRestoreSaysWhatItLeaves(t *testing.T) {
+	n := raisedPods(t, 2)
+	foreign, gone := n.groups[0], n.groups[3]
+	for _, path := range n.groups {
+		n.write(path+"/cpu.cfs_quota_us", "50000\n") // back already: a shorter write does not shorten a plain file
+	}
+	n.write(foreign+"/cpu.cfs_quota_us", "170000\n")
+	if err := os.RemoveAll(filepath.Join(n.cgroups, "cpu", gone)); err != nil {
+		t.Fatal(err)
+	}
+	g, log := n.silent()
+	g.restore()
+	for _, want := range []string{"files=5 left_alone=1 gone=2 refused=0 left_in_journal=0",
+		"cgroup=/" + foreign + " knob=quota in_force=170ms"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("it does not say %q: %s", want, log)
+		}
+	}
+}
+
 // TestRestoreOfADamagedJournalOnAFullDisk: where nothing can be restored, no limit is said to be back.
 func TestRestoreOfADamagedJournalOnAFullDisk(t *testing.T) {
 	if fulldisk.Elsewhere(t) {
