@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/lease"
 	"plimsoll/internal/lock"
+	"plimsoll/internal/logbook"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -38,7 +40,8 @@ func TestHolderOfTheLock(t *testing.T) {
 	}
 }
 
-// TestOnlyTheHolderIsEnded: whoever was to be ended lives on when it does not hold the lock any more.
+// TestOnlyTheHolderIsEnded: whoever was to be ended lives on when it does not hold the lock any
+// more, is not said to be killed, and is not complained of at each look.
 func TestOnlyTheHolderIsEnded(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "cgroup.procs"), nil, 0o644); err != nil {
@@ -55,9 +58,17 @@ func TestOnlyTheHolderIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Process.Kill(); other.Wait() })
-	g := &watcher{place: place, log: slog.New(slog.DiscardHandler)}
-	if g.kill(&lock.TakenError{Process: lock.Process{PID: other.Process.Pid}, Start: 1, OurState: true}) {
-		t.Error("a process was ended that does not hold the lock")
+	said := &logbook.Book{}
+	g := &watcher{place: place, log: slog.New(slog.NewTextHandler(said, nil))}
+	for range 2 { // looks
+		if g.kill(&lock.TakenError{Process: lock.Process{PID: other.Process.Pid}, Start: 1, OurState: true}) {
+			t.Error("a process was ended that does not hold the lock")
+		}
+	}
+	for text, want := range map[string]int{"it is being killed": 1, "cannot be ended": 1, "was killed": 0} {
+		if n := strings.Count(said.String(), text); n != want {
+			t.Errorf("it says %d times %q, not %d times: %s", n, text, want, said)
+		}
 	}
 }
 

@@ -26,18 +26,18 @@ type watcher struct {
 	tree   *cgroup.Tree
 	memory lease.Memory
 	log    *slog.Logger
-	said   string // the last complaint
+	said   map[string]string // the last complaint of each kind
 }
 
 // look looks once, and does what is to be done.
 func (g *watcher) look() {
 	beat, err := lease.Read(g.place.StateDir)
 	if err != nil {
-		g.complain("the heartbeat cannot be read", err) // and the last one counts
+		g.complain("the heartbeat cannot be read", "error", err) // and the last one counts
 	}
 	holder, err := lock.Holder(g.place)
 	if err != nil {
-		g.complain("the lock cannot be looked at", err)
+		g.complain("the lock cannot be looked at", "error", err)
 		return
 	}
 	g.memory = g.memory.Look(lease.Clock(), beat, holderOf(holder))
@@ -46,7 +46,7 @@ func (g *watcher) look() {
 			"without_a_look", late.Round(time.Millisecond))
 	}
 	if !g.memory.Silent() {
-		g.said = ""
+		g.said = nil
 		return
 	}
 	action := g.memory.Judge(g.entries())
@@ -71,7 +71,7 @@ func (g *watcher) entries() bool {
 	state, err := journal.Load(g.place.StateDir)
 	boot, err2 := journal.BootID()
 	if err = errors.Join(err, err2); err != nil {
-		g.complain("cannot read the journal", err)
+		g.complain("cannot read the journal", "error", err)
 		return false
 	}
 	return len(state.Entries) > 0 && state.BootID == boot
@@ -79,28 +79,30 @@ func (g *watcher) entries() bool {
 
 // kill kills the holder of the lock.
 func (g *watcher) kill(holder *lock.TakenError) bool {
-	g.log.Warn("the agent sends no heartbeat: it is killed", "pid", holder.PID, "command", holder.Command)
+	g.complain("the agent sends no heartbeat: it is being killed", "pid", holder.PID, "command", holder.Command)
 	err := lease.End(holder.PID, func() bool {
 		now, err := lock.Holder(g.place)
 		return err == nil && now != nil && holderOf(now) == holderOf(holder)
 	}, deathTime)
 	if err != nil {
-		g.complain("the agent cannot be ended", err)
+		g.complain("the agent cannot be ended", "error", err)
+		return false
 	}
-	return err == nil
+	g.log.Warn("the agent was killed", "pid", holder.PID)
+	return true
 }
 
 // restore takes the lock, and puts back what the journal has.
 func (g *watcher) restore() {
 	lock, err := lock.Take(g.place)
 	if err != nil {
-		g.complain("nothing is restored", err) // an agent that stood by may have been faster
+		g.complain("nothing is restored", "error", err) // an agent that stood by may have been faster
 		return
 	}
 	defer lock.Release()
 	results, left, err := g.putBack()
 	if err != nil {
-		g.complain("nothing is restored", err)
+		g.complain("nothing is restored", "error", err)
 		g.memory = g.memory.Tried()
 		return
 	}
@@ -145,10 +147,13 @@ func (g *watcher) putBack() (results []plan.Result, left int, err error) {
 	return results, len(j.Entries()), nil
 }
 
-// complain says once what is wrong, until something else is.
-func (g *watcher) complain(what string, err error) {
-	if text := fmt.Sprint(what, err); text != g.said {
-		g.said = text
-		g.log.Warn(what, "error", err)
+// complain says once what is wrong, until it is wrong in another way: complaints that take turns are said once each.
+func (g *watcher) complain(what string, about ...any) {
+	if g.said == nil {
+		g.said = map[string]string{}
+	}
+	if text := fmt.Sprint(about...); text != g.said[what] {
+		g.said[what] = text
+		g.log.Warn(what, about...)
 	}
 }
