@@ -55,6 +55,9 @@ func main() {
 	}
 }
 
+// leastAfter leaves a working agent time: the heartbeats of an idle one are up to 1.1 s apart.
+const leastAfter = 3 * time.Second
+
 func parse(args []string, w io.Writer) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("plimsoll-lease", flag.ContinueOnError)
@@ -71,8 +74,8 @@ func parse(args []string, w io.Writer) (flags, error) {
 		return f, err
 	case set.NArg() > 0:
 		err = fmt.Errorf("unknown argument %q", set.Arg(0))
-	case f.after < time.Second: // an agent sends one each second
-		err = fmt.Errorf("--after %v is less than a second", f.after)
+	case f.after < leastAfter:
+		err = fmt.Errorf("--after %v is less than %v", f.after, leastAfter)
 	case f.logFormat != "text" && f.logFormat != "json":
 		err = fmt.Errorf("--log-format %q is neither text nor json", f.logFormat)
 	}

@@ -142,7 +142,7 @@ func (l *left) hangs() *exec.Cmd {
 func (l *left) run(program, caps, text string) {
 	l.t.Helper()
 	cmd := exec.Command("/proc/self/exe", program, "--cgroup-root", cgrouptest.Root(), "--state-dir", l.state,
-		"--lock-dir", l.place.Dir, "--after", "1s")
+		"--lock-dir", l.place.Dir, "--after", "3s")
 	cmd.Env = append(os.Environ(), capsVar+"="+caps)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	name := filepath.Join(l.t.TempDir(), "log")

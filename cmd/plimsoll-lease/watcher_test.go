@@ -112,12 +112,12 @@ func (n *node) place() lock.Place {
 	return lock.Place{Dir: filepath.Join(n.state, "locks"), Root: filepath.Join(n.cgroups, "cpu"), StateDir: n.state}
 }
 
-// start starts the program on the node, with a lease of a second, after what comes before its name.
+// start starts the program on the node, with a lease of three seconds, after what comes before its name.
 func (n *node) start(program string, before ...string) (cmd *exec.Cmd, log *logbook.Book) {
 	n.t.Helper()
 	log = &logbook.Book{}
 	args := append(before, program, "--cgroup-root", n.cgroups, "--state-dir", n.state, "--lock-dir", n.place().Dir,
-		"--after", "1s")
+		"--after", "3s")
 	cmd = exec.Command(args[0], args[1:]...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -356,7 +356,8 @@ func TestFlags(t *testing.T) {
 		"--after 5s --state-dir /x": "",
 		"--log-format=json":         "",
 		"--log-format xml":          `--log-format "xml" is neither text nor json`,
-		"--after 100ms":             "--after 100ms is less than a second",
+		"--after 3s":                "",
+		"--after 2s":                "--after 2s is less than 3s",
 		"--nosuch":                  "-nosuch",
 		"now":                       `unknown argument "now"`,
 	} {

@@ -303,7 +303,7 @@ func TestLeaseUnderItsProfile(t *testing.T) {
 	s.binary = filepath.Join(filepath.Dir(s.binary), "plimsoll-lease")
 	s.confined = &confinement{Keep: []capability.Capability{capability.Nice},
 		Calls: shippedProfile(t, "plimsoll-lease")}
-	lease := &daemon{t: t, cmd: s.command(context.Background(), "--after", "1s"), log: &logbook.Book{},
+	lease := &daemon{t: t, cmd: s.command(context.Background(), "--after", "3s"), log: &logbook.Book{},
 		done: make(chan struct{})}
 	lease.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	lease.begin()
