@@ -33,8 +33,8 @@ func TestUnknownValues(t *testing.T) {
 	}
 }
 
-// TestSchemaIsComplete: the schema knows the values that there are, and `global`,
-// which Helm gives to a chart in a chart.
+// TestSchemaIsComplete: the schema knows the values that there are, and of a chart in a chart `global`, which Helm
+// gives it, and `enabled`, by which others switch it on.
 func TestSchemaIsComplete(t *testing.T) {
 	var schema struct{ Properties map[string]any }
 	var values map[string]any
@@ -49,7 +49,7 @@ func TestSchemaIsComplete(t *testing.T) {
 	}
 	read("values.schema.json", &schema, json.Unmarshal)
 	read("values.yaml", &values, func(data []byte, to any) error { return yaml.Unmarshal(data, to) })
-	values["global"] = nil
+	values["global"], values["enabled"] = nil, nil
 	known, there := slices.Sorted(maps.Keys(schema.Properties)), slices.Sorted(maps.Keys(values))
 	if !slices.Equal(known, there) {
 		t.Errorf("the schema has %q, the values %q", known, there)
@@ -94,6 +94,13 @@ func TestKubeletFolder(t *testing.T) {
 				t.Errorf("policy %q: %s has mounted %v, from %q, and looks at %q", c.policy, name, mounted, from, at)
 			}
 		}
+	}
+}
+
+// TestInAnotherChart: its values have what the condition plimsoll.enabled of the other chart asks for.
+func TestInAnotherChart(t *testing.T) {
+	if _, err := render(chart, map[string]any{"enabled": true, "global": map[string]any{}}, kubeVersion); err != nil {
+		t.Error(err)
 	}
 }
 
