@@ -50,6 +50,21 @@ func TestServeHasNothingOfTheNode(t *testing.T) {
 	}
 }
 
+// TestUserOfServe: Helm reads a number of a values file as a float64, which a template spells 1.00065e+09.
+func TestUserOfServe(t *testing.T) {
+	values := map[string]any{"serve": map[string]any{"user": float64(1000650000)}}
+	files, err := render(chart, values, kubeVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"supplementalGroups: [1000650000]", "--read-group=1000650000\n",
+		"runAsUser: 1000650000\n", "runAsGroup: 1000650000\n"} {
+		if !strings.Contains(string(files["plimsoll.yaml"]), want) {
+			t.Errorf("it does not have %q", want)
+		}
+	}
+}
+
 // TestRolesOfTheChart: what the roles of the chart permit, besides the ConfigMaps that have a test of their own.
 func TestRolesOfTheChart(t *testing.T) {
 	files, err := render(chart, nil, kubeVersion)
