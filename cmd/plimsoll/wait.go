@@ -36,7 +36,7 @@ func waitCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			return kube.AwaitDaemonSet(ctx, func(ctx context.Context) (kube.DaemonSet, error) {
+			return kube.AwaitDaemonSet(ctx, namespace, daemonSet, func(ctx context.Context) (kube.DaemonSet, error) {
 				return api.DaemonSet(ctx, namespace, daemonSet)
 			}, time.Second)
 		},

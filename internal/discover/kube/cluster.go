@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"plimsoll/internal/hint"
@@ -230,8 +231,10 @@ func (c *Cluster) Exec(ctx context.Context, a AgentPod, command ...string) ([]by
 	return out.Bytes(), nil
 }
 
-// AwaitDaemonSet waits until every pod of a DaemonSet is ready. It also waits for an API server that does not answer.
-func AwaitDaemonSet(ctx context.Context, ask func(context.Context) (DaemonSet, error), every time.Duration) error {
+// AwaitDaemonSet waits until every pod of a DaemonSet of the chart's, which puts everything back, is ready. It also
+// waits for an API server that does not answer.
+func AwaitDaemonSet(ctx context.Context, namespace, name string, ask func(context.Context) (DaemonSet, error),
+	every time.Duration) error {
 	for {
 		d, err := ask(ctx)
 		if err == nil && d.Done() {
@@ -243,12 +246,20 @@ func AwaitDaemonSet(ctx context.Context, ask func(context.Context) (DaemonSet, e
 		select {
 		case <-ctx.Done():
 			return hint.With(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
-				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall "+
-					"--no-hooks` goes on all the same, and `kubectl delete "+
-					"daemonset,job,serviceaccount,role,rolebinding -l app.kubernetes.io/name=plimsoll` then removes "+
-					"what the hooks left; `kubectl delete daemonset plimsoll-restore` and `kubectl rollout restart "+
-					"daemonset/plimsoll` have the agents that are done write again")
+				unrestoredHint(namespace, name))
 		case <-time.After(every):
 		}
 	}
+}
+
+// unrestoredHint is what to do when some nodes are not done. The chart adds "-restore" to the name of its objects.
+func unrestoredHint(namespace, name string) string {
+	return strings.NewReplacer("NAMESPACE", namespace, "RESTORE", name, "NAME",
+		strings.TrimSuffix(name, "-restore")).Replace(
+		"`kubectl get pods --namespace NAMESPACE -l app.kubernetes.io/name=NAME,app.kubernetes.io/component=restore " +
+			"-o wide` shows where; `helm uninstall RELEASE --namespace NAMESPACE --no-hooks` goes on all the same, " +
+			"and `kubectl delete daemonset,job,serviceaccount,role,rolebinding --namespace NAMESPACE " +
+			"-l app.kubernetes.io/name=NAME` then removes what the hooks left; `kubectl delete daemonset RESTORE " +
+			"--namespace NAMESPACE` and `kubectl rollout restart daemonset/NAME --namespace NAMESPACE` have the " +
+			"agents that are done write again")
 }

@@ -125,21 +125,26 @@ func TestAwaitDaemonSet(t *testing.T) {
 		asked++
 		return a.d, a.err
 	}
-	if err := AwaitDaemonSet(t.Context(), ask, time.Millisecond); err != nil || asked != len(answers) {
+	err := AwaitDaemonSet(t.Context(), "ns", "other-restore", ask, time.Millisecond)
+	if err != nil || asked != len(answers) {
 		t.Errorf("after %d answers: %v", asked, err)
 	}
 	answers = answers[:3]
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	err := AwaitDaemonSet(ctx, ask, time.Millisecond)
+	err = AwaitDaemonSet(ctx, "ns", "other-restore", ask, time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 nodes") {
 		t.Error(err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	for _, command := range []string{"kubectl delete daemonset,job,serviceaccount,role,rolebinding -l ",
-		"kubectl delete daemonset plimsoll-restore", "kubectl rollout restart "} {
+	for _, command := range []string{
+		"kubectl get pods --namespace ns -l app.kubernetes.io/name=other,app.kubernetes.io/component=restore -o wide`",
+		"helm uninstall RELEASE --namespace ns --no-hooks`",
+		"kubectl delete daemonset,job,serviceaccount,role,rolebinding --namespace ns -l app.kubernetes.io/name=other`",
+		"kubectl delete daemonset other-restore --namespace ns`",
+		"kubectl rollout restart daemonset/other --namespace ns`"} {
 		if !strings.Contains(hint.Line(err), command) {
 			t.Errorf("%s, which does not say: %s", hint.Line(err), command)
 		}
