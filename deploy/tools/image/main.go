@@ -25,7 +25,6 @@ import (
 
 func main() {
 	name := flag.String("name", "", "name of the image, REPOSITORY:TAG")
-	revision := flag.String("revision", "", "of the sources, for the label org.opencontainers.image.revision")
 	out := flag.String("o", "", "the archive to write")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: image -name NAME -o FILE ARCHITECTURE=FOLDER...")
@@ -36,7 +35,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	digest, err := pack(*name, *revision, *out, flag.Args())
+	digest, err := pack(*name, *out, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
@@ -45,14 +44,14 @@ func main() {
 }
 
 // pack writes the archive, and returns the digest by which a registry knows the image.
-func pack(name, revision, out string, folders []string) (digest string, err error) {
+func pack(name, out string, folders []string) (digest string, err error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arg := range folders {
 		arch, folder, ok := strings.Cut(arg, "=")
 		if !ok {
 			return "", fmt.Errorf("%q is not ARCHITECTURE=FOLDER", arg)
 		}
-		image, err := imageOf(arch, folder, revision)
+		image, err := imageOf(arch, folder)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", arg, err)
 		}
@@ -67,7 +66,7 @@ func pack(name, revision, out string, folders []string) (digest string, err erro
 }
 
 // imageOf is the image of one architecture: the binaries of a folder, and nothing else.
-func imageOf(arch, folder, revision string) (v1.Image, error) {
+func imageOf(arch, folder string) (v1.Image, error) {
 	content, err := layerOf(folder)
 	if err != nil {
 		return nil, err
@@ -92,9 +91,6 @@ func imageOf(arch, folder, revision string) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", arch, v1.Time{Time: epoch()}
 	config.Config.Entrypoint, config.Config.User = []string{"/plimsoll"}, "0:0"
-	if revision != "" {
-		config.Config.Labels = map[string]string{"org.opencontainers.image.revision": revision}
-	}
 	return mutate.ConfigFile(image, config)
 }
 
