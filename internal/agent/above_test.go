@@ -21,7 +21,7 @@ func TestAboveLimitOfPeriods(t *testing.T) {
 		{5 * ms, 55 * ms}, // watched anew
 		{9 * ms, 59 * ms},
 	} {
-		e.totals[w.id("/a").Inode] = report.Throttles{Usage: time.Second, Above: c.told}
+		e.totals[w.id("/a").Inode] = report.Throttles{Usage: time.Second, Counted: true, Above: c.told}
 		w.run(40 * time.Second)
 		if got := w.status("/a").Totals.AboveLimit; got != c.want {
 			t.Errorf("the programs tell %v: %v above the limit, want %v", c.told, got, c.want)
@@ -34,12 +34,16 @@ func TestAboveLimitOfPeriods(t *testing.T) {
 	}
 }
 
-// TestAboveLimitInTheMean: where the programs see no periods, the mean between two looks has to do.
+// TestAboveLimitInTheMean: where the programs see no periods, or do not count them, the mean between two looks has to
+// do.
 func TestAboveLimitInTheMean(t *testing.T) {
-	w, _ := subscribed(t, true)
-	w.hog("/a")
-	w.run(20 * time.Second)
-	if c := w.status("/a"); !c.Quota.Changed || c.Totals.AboveLimit < time.Second {
-		t.Errorf("raised, and %v above the limit: %+v", c.Totals.AboveLimit, c)
+	for _, usage := range []time.Duration{0, time.Second} {
+		w, e := subscribed(t, true)
+		w.hog("/a")
+		e.totals = map[uint64]report.Throttles{w.id("/a").Inode: {Usage: usage}}
+		w.run(20 * time.Second)
+		if c := w.status("/a"); !c.Quota.Changed || c.Totals.AboveLimit < time.Second {
+			t.Errorf("raised, and %v above the limit: %+v", c.Totals.AboveLimit, c)
+		}
 	}
 }

@@ -69,7 +69,7 @@ func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
 		return v.Window.AboveLimit(v.Limit)
 	}
 	t, ok := a.Events.Totals(g.Inode)
-	if !ok || t.Usage == 0 { // no period was seen
+	if !ok || !t.Counted {
 		return v.Window.AboveLimit(v.Limit)
 	}
 	more := t.Above - g.above

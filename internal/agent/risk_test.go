@@ -48,7 +48,7 @@ func TestLoadLine(t *testing.T) {
 	w.agent.Configure(line, nil)
 	tell := func(minutes int) {
 		for _, inode := range inodes {
-			e.uses[inode], e.totals[inode] = using(minutes, 0.75), report.Throttles{}
+			e.uses[inode], e.totals[inode] = using(minutes, 0.75), report.Throttles{Counted: true}
 		}
 	}
 	tell(0)
@@ -90,7 +90,8 @@ func TestLoadLineLater(t *testing.T) {
 	tell := func(minutes int) {
 		for _, inode := range inodes {
 			e.uses[inode] = using(minutes, 0.95)
-			e.totals[inode] = report.Throttles{Usage: 2*time.Hour + time.Duration(minutes)*time.Second}
+			e.totals[inode] = report.Throttles{Counted: true,
+				Usage: 2*time.Hour + time.Duration(minutes)*time.Second}
 		}
 	}
 	tell(60) // of which nothing is to count

@@ -34,6 +34,9 @@ func TestUseOfNestedTasks(t *testing.T) {
 					t.Errorf("tasks %d levels below: %+v", levels, e.Facts)
 				}
 			}
+			if got := totals(t, p, g); got.Counted != known {
+				t.Errorf("tasks %d levels below: %+v", levels, got)
+			}
 		})
 	}
 }

@@ -23,7 +23,10 @@ type Totals struct {
 	Aheads  int64          // pools that were seen to run dry before their time; with Options.Ahead
 
 	// With Options.Use, of a group with a limit: CPU time per period, to the last tick of each CPU.
-	Used time.Duration // in the last period that is over
+	// Counted is false before the first period is over, and for good once a CPU found no room (Unplaced) or a task was
+	// too far below the group: the other figures stand still then.
+	Counted bool
+	Used    time.Duration // in the last period that is over
 	// when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
 	PeriodEnd time.Duration
 	Peak      time.Duration // the most in one period since the group is watched, and since periods are as long as now
@@ -43,7 +46,7 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 		return Totals{}, false
 	}
 	t := Totals{Begins: int64(g.Begins), Ends: int64(g.Ends), Dropped: int64(g.Dropped), Wall: time.Duration(g.Wall)}
-	t.Aheads, t.Used = int64(g.Aheads), time.Duration(g.Used)
+	t.Aheads, t.Used, t.Counted = int64(g.Aheads), time.Duration(g.Used), g.Periods > 0 && g.Unplaced == 0
 	if g.Periods > 0 {
 		t.PeriodEnd = time.Duration(g.End)
 	}

@@ -195,8 +195,9 @@ type Throttles struct {
 	// the most CPU time used in one second; not known with `schedExt`
 	Second time.Duration `json:"peak_1s_ns"`
 	// CPU time used since the group was made, where it has a limit
-	Usage time.Duration `json:"-"`
-	Above time.Duration `json:"-"` // used above the limit, period by period
+	Usage   time.Duration `json:"-"`
+	Counted bool          `json:"-"` // the use of its periods is known, and with it Above
+	Above   time.Duration `json:"-"` // used above the limit, period by period
 }
 
 // Length counts what lasted at most so long, and longer than the class before.

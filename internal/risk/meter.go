@@ -114,7 +114,7 @@ func (m *Meter) demands(now, last time.Time, groups []Group, cpus int) (list []n
 	records := map[workload.ID]*uses{}
 	for _, g := range groups {
 		t, ok := m.Totals(g.Inode)
-		if !ok {
+		if !ok || !t.Counted { // what it uses is not there for the others
 			continue
 		}
 		total := m.Uses(g.Inode)

@@ -21,7 +21,9 @@ func TestPeriodsCountFromTheReading(t *testing.T) {
 	now, minutes := time.Unix(1000, 0), int64(60)
 	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
 	busy, usage := time.Duration(0), map[uint64]time.Duration{1: time.Hour}
-	m.Totals = func(group uint64) (report.Throttles, bool) { return report.Throttles{Usage: usage[group]}, true }
+	m.Totals = func(group uint64) (report.Throttles, bool) {
+		return report.Throttles{Counted: true, Usage: usage[group]}, true
+	}
 	m.Uses = func(uint64) []int64 { return []int64{0, 300 * minutes, 200 * minutes} }
 	old := Group{ID: workload.ID{Path: "/old", Inode: 1}, Limit: 50 * time.Millisecond,
 		Bandwidth: cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: period}, Since: now.Add(-time.Hour)}
@@ -71,7 +73,7 @@ func TestLimitsBeyondTheNode(t *testing.T) {
 		now, minutes := time.Unix(1000, 0), int64(1)
 		m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
 		m.Totals = func(uint64) (report.Throttles, bool) {
-			return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
+			return report.Throttles{Counted: true, Usage: time.Duration(minutes) * time.Second}, true
 		}
 		m.Uses = func(uint64) []int64 { return []int64{0, 600 * minutes} }
 		var groups []Group
@@ -101,7 +103,7 @@ func TestOthersUseAllCPUs(t *testing.T) {
 	now, busy, minutes := time.Unix(1000, 0), time.Duration(0), int64(0)
 	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
 	m.Totals = func(uint64) (report.Throttles, bool) {
-		return report.Throttles{Usage: time.Duration(minutes) * time.Second}, true
+		return report.Throttles{Counted: true, Usage: time.Duration(minutes) * time.Second}, true
 	}
 	m.Uses = func(uint64) []int64 { return []int64{0, 600 * minutes, 0} }
 	groups := []Group{{ID: workload.ID{Path: "/a", Inode: 1}, Limit: period, Burst: 1,
@@ -118,6 +120,37 @@ func TestOthersUseAllCPUs(t *testing.T) {
 		if s, problem := m.Status(); m.Cut() != c.cut || s != nil && (s.Met != (c.cut == 0) || s.Capacity < 0) {
 			t.Errorf("others use %v: cut %v, want %v; %+v, %q", c.others, m.Cut(), c.cut, s, problem)
 		}
+	}
+}
+
+// TestUncountedPeriods: a container whose periods are not counted is no idle one; what it uses is not there for others.
+func TestUncountedPeriods(t *testing.T) {
+	const limit = 100 * time.Millisecond
+	now, minutes := time.Unix(1000, 0), int64(1)
+	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
+	m.Totals = func(group uint64) (report.Throttles, bool) {
+		return report.Throttles{Usage: time.Duration(minutes) * time.Minute, Counted: group == 1}, true
+	}
+	m.Uses = func(group uint64) []int64 {
+		if group == 1 {
+			return []int64{0, 600 * minutes}
+		}
+		return make([]int64, 2)
+	}
+	var groups []Group
+	for i := range 2 {
+		groups = append(groups, Group{ID: workload.ID{Path: fmt.Sprint("/", i), Inode: uint64(i + 1)}, Limit: limit,
+			Bandwidth: cpu.Bandwidth{Quota: limit, Period: limit}, Since: now.Add(-time.Hour), Burst: 1})
+	}
+	for range 3 {
+		m.Measure(now, 99.9, slices.Clone(groups), 2*time.Duration(minutes)*time.Minute, nil, 8)
+		for m.Working() {
+			time.Sleep(time.Millisecond)
+		}
+		now, minutes = now.Add(time.Minute), minutes+1
+	}
+	if s, problem := m.Status(); s == nil || s.Containers != 1 || math.Abs(s.Capacity-7) > 1e-9 {
+		t.Errorf("%+v, %q", s, problem)
 	}
 }
 
@@ -141,7 +174,7 @@ func TestLimitChanges(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
 	counts, usage := make([]int64, 65), time.Duration(0)
-	m.Totals = func(uint64) (report.Throttles, bool) { return report.Throttles{Usage: usage}, true }
+	m.Totals = func(uint64) (report.Throttles, bool) { return report.Throttles{Counted: true, Usage: usage}, true }
 	m.Uses = func(uint64) []int64 { return slices.Clone(counts) }
 	measure := func(limit float64) {
 		var groups []Group

@@ -191,7 +191,7 @@ var _ schedext.Loader = (*Schedulers)(nil)
 // Throttles converts totals for the agent.
 func Throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads,
-		Last: t.Used, Peak: t.Peak, Second: t.Second, Usage: t.Sum, Above: t.Above}
+		Last: t.Used, Peak: t.Peak, Second: t.Second, Usage: t.Sum, Counted: t.Counted, Above: t.Above}
 	bounded, classes := t.Lengths[:probe.Buckets-1], 0 // the last class has no end
 	for _, n := range bounded {
 		if n > 0 {
