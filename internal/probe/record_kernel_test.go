@@ -162,6 +162,13 @@ func waitsAfterThrottles(t *testing.T, list []Period) (waits int) {
 func TestRecordCountsUnseenPeriods(t *testing.T) {
 	p, g := recording(t)
 	recorded(t, p, g, 3)
+	counted := func() (n int64) {
+		for _, periods := range totals(t, p, g).Uses {
+			n += periods
+		}
+		return n
+	}
+	before := counted()
 	if err := p.programs.Detach(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +183,9 @@ func TestRecordCountsUnseenPeriods(t *testing.T) {
 	if most := slices.MaxFunc(more, func(a, b Period) int { return a.Count - b.Count }); most.Count < 20 ||
 		most.Used > time.Duration(most.Count)*8*ms {
 		t.Errorf("of 20 periods with a quota of 4 ms, none of which was seen, %d are recorded: %+v", most.Count, more)
+	}
+	if n := counted() - before; n < 20 {
+		t.Errorf("the use of %d periods is counted", n)
 	}
 }
 

@@ -168,7 +168,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 		above = sum - g->sum + g->owed - owes - n * limit;
 		if (above > 0)
 			g->above += above;
-		g->uses[share(limit, g->used)]++;
+		g->uses[share(limit, g->used)] += n;
 		if (g->used > g->peak && g->length == length) // else it began with the old length
 			g->peak = g->used;
 	}
