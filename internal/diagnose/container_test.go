@@ -111,6 +111,10 @@ func TestVerdict(t *testing.T) {
 			[]Behind{{Name: "noisy", Time: time.Second}},
 			"It received what it reserved (1.00 CPUs), and it wanted more. It waited behind others in a run " +
 				"queue for 50 %", "raise its request"},
+		{"a large promise was not kept", Container{Name: "web", Cgroup: "/web", Reserved: 16, Limit: math.Inf(1),
+			PodLimit: math.Inf(1)}, Split{Elapsed: time.Second, Wanted: time.Second, Received: 860 * ms,
+			Waits: Parts{Behind: 140 * ms}, Shortfall: Parts{Behind: 140 * ms}},
+			[]Behind{{Name: "noisy", Time: 140 * ms}}, "It waited behind others in a run queue for 14 %", "noisy"},
 		{"its promise was kept, and its limit too", limited(1.5, math.Inf(1)),
 			Split{Elapsed: time.Second, Wanted: 3 * time.Second, Received: 1500 * ms,
 				Waits: Parts{Own: 1500 * ms}}, nil, "it wanted more. It was throttled by its own limit for 50 %",
@@ -124,6 +128,10 @@ func TestVerdict(t *testing.T) {
 			"of the time that they wanted: on average 1.0 wanted to run, on 0.50 CPUs. For 100 %", "fewer threads"},
 	} {
 		d := Describe(c.container, c.split, c.behind)
+		kept := strings.Contains(d.Verdict, "received what it reserved")
+		if kept != strings.HasPrefix(c.name, "its promise was kept") {
+			t.Errorf("%s: %q", c.name, d.Verdict)
+		}
 		if !strings.Contains(d.Verdict, c.verdict) || !strings.Contains(d.Next, c.next) || c.next == "" &&
 			d.Next != "" {
 			t.Errorf("%s: %q; next: %q", c.name, d.Verdict, d.Next)

@@ -10,7 +10,7 @@ import (
 
 const (
 	bearable = 0.05 // of the time wanted: less waiting needs no advice
-	missing  = 0.01 // of what is reserved: a smaller shortfall is none
+	missing  = 0.01 // of what is reserved and wanted: a smaller shortfall is none
 	mostly   = 0.5  // of a wait
 )
 
@@ -40,7 +40,11 @@ func judge(d report.Diagnosed, elapsed time.Duration) (verdict, next string) {
 
 // kept adds a sentence where the container received what it reserved, and wanted more.
 func kept(d report.Diagnosed, elapsed time.Duration, cause report.Cause, verdict, next string) (string, string) {
-	if d.Reserved == nil || d.Short == nil || d.Short.Seconds() >= missing**d.Reserved*elapsed.Seconds() {
+	if d.Reserved == nil || d.Short == nil {
+		return verdict, next
+	}
+	due := min(*d.Reserved, cpus(d.Wanted, elapsed)) * elapsed.Seconds()
+	if d.Short.Seconds() >= missing*due {
 		return verdict, next
 	}
 	verdict = fmt.Sprintf("It received what it reserved (%.2f CPUs), and it wanted more. ", *d.Reserved) + verdict
