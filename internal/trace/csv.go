@@ -69,7 +69,10 @@ func readCSV(r io.Reader) (Trace, error) {
 	if err != nil {
 		return Trace{}, csvError(err)
 	}
-	names := slices.Clone(header)
+	names := make([]string, len(header))
+	for i, name := range header {
+		names[i] = strings.ToValidUTF8(name, "\uFFFD")
+	}
 	if _, err := strconv.ParseFloat(strings.TrimSpace(names[0]), 64); err == nil && m == nil {
 		return Trace{}, bad(csvAdvice, "it has no header: the first row begins with the number %s", names[0])
 	}
@@ -138,7 +141,6 @@ func pair(names []string, columns [][]float64) (Trace, error) {
 	var list []string
 	var used [][]float64
 	for i, name := range names {
-		name = strings.ToValidUTF8(name, "\uFFFD")
 		owner, ok := strings.CutSuffix(name, throttledSuffix)
 		if ok && slices.Contains(names, owner) {
 			throttled[owner] = columns[i]

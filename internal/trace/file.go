@@ -52,10 +52,14 @@ func load(name string) (Trace, error) {
 	return t, beside(name+metaSuffix, &t)
 }
 
-// beside adds the metadata of an array, if there is any.
+// beside adds the metadata of an array, if there is any. An array of others with more columns than rows is refused: few
+// record so briefly.
 func beside(name string, t *Trace) error {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
+		if rows, columns := t.Len(), len(t.Series); columns > rows && columns > 1 && rows > 0 {
+			return acrossError(int64(rows), int64(columns))
+		}
 		return nil
 	}
 	if err != nil {

@@ -35,7 +35,10 @@ func recording() Trace {
 
 func TestSaveAndLoad(t *testing.T) {
 	for _, want := range []Trace{recording(), {Period: 100 * time.Millisecond,
-		Series: []Series{{Name: "one", Limit: math.Inf(1), Used: counts(5)}}}} {
+		Series: []Series{{Name: "one", Limit: math.Inf(1), Used: counts(5)}}},
+		{Period: 100 * time.Millisecond, Series: []Series{ // more containers than periods: it was stopped soon
+			{Name: "a", Limit: math.Inf(1), Used: counts(2)}, {Name: "b", Limit: math.Inf(1), Used: counts(2)},
+			{Name: "c", Limit: math.Inf(1), Used: counts(2)}}}} {
 		for _, kind := range []string{"npy", "csv", "CSV"} {
 			name := filepath.Join(t.TempDir(), "x."+kind)
 			if err := Save(name, want); err != nil {
@@ -48,6 +51,21 @@ func TestSaveAndLoad(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: %s", kind, diff)
 			}
+		}
+	}
+}
+
+// TestSaveNamesThatAreNoText: the name of a control group may be any bytes.
+func TestSaveNamesThatAreNoText(t *testing.T) {
+	for _, kind := range []string{"npy", "csv"} {
+		name := filepath.Join(t.TempDir(), "x."+kind)
+		if err := Save(name, Trace{Period: 100 * time.Millisecond, Series: []Series{{Name: "/a\xff",
+			Limit: math.Inf(1), Used: counts(5), Throttled: counts(5)}}}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(name)
+		if err != nil || len(got.Series) != 1 || got.Series[0].Name != "/a\uFFFD" || len(got.Series[0].Throttled) != 5 {
+			t.Errorf("%s: %+v, %v", kind, got, err)
 		}
 	}
 }

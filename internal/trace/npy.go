@@ -160,11 +160,16 @@ func parseShape(text string) (rows, columns int, err error) {
 		return 0, 0, bad(npyAdvice, "its shape is (%s)", text)
 	case n > MaxSamples || k > MaxSamples || n*k > MaxSamples:
 		return 0, 0, tooMany(n, k)
-	case k > maxColumns || k > n && k > 1 && n > 0:
-		return 0, 0, bad("rows are periods, columns are containers: numpy.save(name, a.T)",
-			"its shape is (%s): %d periods of %d containers", text, n, k)
+	case k > maxColumns:
+		return 0, 0, acrossError(n, k)
 	}
 	return int(n), int(k), nil
+}
+
+// acrossError says that an array seems to lie across.
+func acrossError(rows, columns int64) error {
+	return bad("rows are periods, columns are containers: numpy.save(name, a.T)", "it has %d periods of %d containers",
+		rows, columns)
 }
 
 // values reads as they come, so that a header that promises too much costs nothing.
