@@ -45,6 +45,11 @@ func TestAttachEachPart(t *testing.T) {
 		for _, m := range p.Missing() {
 			missing = append(missing, m.Part)
 		}
+		if slices.Contains(missing, PartPeriods) {
+			if err := p.openRecords(Options{Use: true}); err != nil || !errors.Is(p.Record(true), ErrNoPeriods) {
+				t.Errorf("without %v: periods are recorded, %v", c.refused, err)
+			}
+		}
 		if (err != nil) != (c.attached == 0) || attached != c.attached || !slices.Equal(missing, c.missing) {
 			t.Errorf("without %v: %d programs, missing %v, %v", c.refused, attached, missing, err)
 		}

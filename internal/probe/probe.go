@@ -94,10 +94,10 @@ func (p *Probe) open(o Options) error {
 	if p.ring, err = OpenRing(p.objects.Events); err != nil {
 		return err
 	}
-	if err = p.openRecords(o); err != nil {
+	if err = p.attach(p.programs.AttachOne, o.Use); err != nil {
 		return err
 	}
-	return p.attach(p.programs.AttachOne, o.Use)
+	return p.openRecords(o)
 }
 
 // apply writes the options into the programs before they are loaded.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -94,9 +95,9 @@ func (p *Probe) closeRecords() (err error) {
 // Unrecorded counts the periods for which the ring had no room, since Open.
 func (p *Probe) Unrecorded() int64 { return count(p.objects.Unrecorded) }
 
-// openRecords opens the ring where the program that fills it is there.
+// openRecords opens the ring where the programs that fill it are attached.
 func (p *Probe) openRecords(o Options) error {
-	if !o.Use || p.programs.Get(kernelProgHrtimerExpireEntry) == nil {
+	if !o.Use || slices.ContainsFunc(p.missing, func(m Missing) bool { return m.Part == PartPeriods }) {
 		return nil
 	}
 	var err error
