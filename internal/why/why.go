@@ -105,7 +105,11 @@ func what(v view.View, r view.Row) string {
 	case *r.Lost == 0:
 		return fmt.Sprintf("%s lost no time at its limit of %s CPUs in the last %s.", r.Name, cpus(r, r.Limit), window)
 	}
-	text := fmt.Sprintf("%s stood still for %s of the last %s", r.Name, r.Lost.Round(time.Millisecond), window)
+	lost := "less than 1ms"
+	if *r.Lost >= time.Millisecond {
+		lost = r.Lost.Round(time.Millisecond).String()
+	}
+	text := fmt.Sprintf("%s stood still for %s of the last %s", r.Name, lost, window)
 	if r.Throttled != nil && *r.Throttled > 0 {
 		text += fmt.Sprintf(", in %d of its periods", *r.Throttled)
 	}

@@ -63,6 +63,16 @@ func TestParagraph(t *testing.T) {
 		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, " +
 			"and its policy is none: nobody has asked for more. " +
 			"Plimsoll did nothing about it. To do: set its policy to auto, or raise its limit."},
+		"refilled at once": {func(r *view.Row) {
+			r.Cause, r.Lost, r.Throttled = view.OwnLimit, ptr(300*time.Microsecond), nil
+		},
+			"shop/checkout/api stood still for less than 1ms of the last 1m0s. Its limit is 0.50 " +
+				"CPUs, and its work came faster than that. " +
+				"It used up to 1.48 CPUs in one period. Plimsoll ended or prevented 393 throttles by refills, and " +
+				"raised its quota to 1.50 CPUs, and lets it save up to 50ms " +
+				"of unused time. Its last decision: throttled in 4 of 10 periods. To do: nothing, if the time lost " +
+				"is small; else raise its limit, for which " +
+				"`plimsoll advise --live` has a figure."},
 		"another program's quota": {func(r *view.Row) {
 			r.Cause, r.Problem = view.Refused, "another program set the quota to 150ms; it is left alone"
 			r.QuotaAsked, r.Refills, r.Burst, r.Why, r.Peak = r.Limit, nil, 0, "", nil
