@@ -317,7 +317,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		Switch: killswitch.In(g.StateDir), Rules: rules(can, tree),
 		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled,
 		Tasks:   tasks,
-		Polling: source.Why, Missing: source.Missing, Uncounted: source.Uncounted,
+		Polling: source.Why, Missing: source.Missing, Uncounted: source.WhyNoPeriods(),
 		Strategy: file.Node(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}
 	if source.Events != nil {

@@ -114,7 +114,7 @@ type Options struct {
 	Events     ThrottleEvents       // nil: throttles are found by polling
 	Polling    string               // why there are no Events
 	Missing    []report.MissingPart // what Events does not report
-	Uncounted  bool                 // the use of periods is in Missing
+	Uncounted  string               // why the use of periods is not counted; "": it is
 	Writer     Writer
 	Switch     Switch
 	Pauses     *pauses.Pauses

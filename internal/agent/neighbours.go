@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -96,9 +97,9 @@ func (a *Agent) measureRisk(now time.Time) {
 	switch target := a.Strategy.LoadLinePercent; {
 	case target == 0:
 		a.risk.Off("")
-	case !a.subscription.active || a.Uncounted:
-		why := "the kernel does not count the use of periods: " + a.subscription.why
-		a.risk.Off(fmt.Sprintf(report.ProblemLoadLine, why))
+	case !a.subscription.active || a.Uncounted != "":
+		why := cmp.Or(a.subscription.why, a.Uncounted)
+		a.risk.Off(fmt.Sprintf(report.ProblemLoadLine, "the kernel does not count the use of periods: "+why))
 	case a.risk.Due(now):
 		var groups []risk.Group
 		for id, g := range a.groups {

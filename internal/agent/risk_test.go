@@ -156,9 +156,9 @@ func TestLoadLineNeedsTheKernel(t *testing.T) {
 	w.run(time.Second)
 	w.wantProblem("loadLinePercent")
 	w, _ = subscribed(t, true)
-	w.agent.Uncounted, w.agent.subscription.why = true, "not counted here"
+	w.agent.Uncounted = "not counted here"
 	w.alone(w.container("/a", 50*ms, sim.Load{}))
 	w.agent.Strategy.LoadLinePercent = 99
 	w.run(time.Second)
-	w.wantProblem("not counted here")
+	w.wantProblem("periods: not counted here")
 }

@@ -10,10 +10,9 @@ import (
 
 // Throttles is the source of throttle events, or why there is none.
 type Throttles struct {
-	Events    *Events // nil: none
-	Why       string
-	Missing   []report.MissingPart
-	Uncounted bool // the use of groups in their periods is not counted
+	Events  *Events // nil: none
+	Why     string
+	Missing []report.MissingPart
 }
 
 // Subscribe loads the programs. Where the kernel refuses them, the agent polls.
@@ -27,7 +26,6 @@ func Subscribe(o probe.Options, log *slog.Logger) Throttles {
 	s := Throttles{Events: &Events{Probe: p}}
 	for _, m := range p.Missing() {
 		s.Missing = append(s.Missing, report.MissingPart{Part: m.Part, Lost: m.Lost, Why: explained(m.Err)})
-		s.Uncounted = s.Uncounted || m.Part == probe.PartPeriods
 		log.Warn("some parts of the throttle events are missing", "missing", m.Part, "lost", m.Lost, "error",
 			explained(m.Err))
 	}
