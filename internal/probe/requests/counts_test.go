@@ -3,6 +3,8 @@ package requests
 import (
 	"math/bits"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -72,5 +74,33 @@ func TestWithheld(t *testing.T) {
 		if got := (&Counts{Requests: c.requests, Doubtful: c.doubtful}).Withheld(); got != c.want {
 			t.Errorf("%d and %d doubtful: withheld %v", c.requests, c.doubtful, got)
 		}
+	}
+}
+
+// file is a file that notes how much is read from it at once.
+type file struct {
+	*os.File
+	most int
+}
+
+func (f *file) Read(p []byte) (int, error) {
+	f.most = max(f.most, len(p))
+	return f.File.Read(p)
+}
+
+// TestDrainPauses: a file is read in pieces, though it could copy itself.
+func TestDrainPauses(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "sockets")
+	if err := os.WriteFile(name, make([]byte, 4*stretch), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	f := &file{File: opened}
+	if n, err := drain(f); n != 4*stretch || err != nil || f.most != stretch {
+		t.Errorf("%d bytes, %v; %d at once", n, err, f.most)
 	}
 }
