@@ -69,7 +69,7 @@ func WaitForHandover(ctx context.Context, stateDir string) (*Line, error) {
 // place for us. After the context's end Take gives up, and returns a lock only if the values were handed over at that
 // moment: the caller must then restore them. A stranger that has the lock is not waited for: it may never end.
 func (l *Line) Take(ctx context.Context, p Place) (lock *Lock, passed bool, err error) {
-	defer l.leave()
+	defer l.Leave()
 	for {
 		lock, err := Take(p)
 		var locked *TakenError
@@ -80,7 +80,7 @@ func (l *Line) Take(ctx context.Context, p Place) (lock *Lock, passed bool, err 
 			return nil, false, err
 		}
 		if pause(ctx) != nil {
-			l.leave()
+			l.Leave()
 			if !l.passed() {
 				return nil, false, ctx.Err()
 			}
@@ -89,8 +89,8 @@ func (l *Line) Take(ctx context.Context, p Place) (lock *Lock, passed bool, err 
 	}
 }
 
-// leave releases the place for another process.
-func (l *Line) leave() {
+// Leave releases the place for another process.
+func (l *Line) Leave() {
 	if l.file != nil {
 		l.file.Close()
 		l.file = nil

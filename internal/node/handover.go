@@ -68,11 +68,13 @@ func (n *Node) standInLine(ctx context.Context, ready func() error, standsBy *at
 			try, end := context.WithTimeout(ctx, readyEvery)
 			line, err := lock.WaitForHandover(try, n.StateDir)
 			end()
-			if !errors.Is(err, context.DeadlineExceeded) {
+			switch {
+			case errors.Is(err, context.DeadlineExceeded), err == nil && n.leaves(line):
+				continue
+			default:
 				standsBy.Store(err == nil)
 				return line, err
 			}
-			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -80,6 +82,17 @@ func (n *Node) standInLine(ctx context.Context, ready func() error, standsBy *at
 		}
 	}
 	return nil, ctx.Err()
+}
+
+// leaves gives up a place in line behind an agent of another installation. An agent of our own may only have looked
+// whether the lock is free, before the other one took it.
+func (n *Node) leaves(line *lock.Line) bool {
+	holder, err := lock.Holder(n.place())
+	if err != nil || holder == nil || !holder.OtherInstallation {
+		return false
+	}
+	line.Leave()
+	return true
 }
 
 // takeOverTimeout is how long a free lock is left to a successor. A successor tries to take it every 10 ms.
