@@ -332,7 +332,7 @@ func TestLeaseAndASuccessor(t *testing.T) {
 	l.raised()
 	time.Sleep(patience(shortLease + 2*time.Second))
 	l.raised()
-	if n := strings.Count(l.watcher.log.String(), "is killed"); n != 1 {
+	if n := strings.Count(l.watcher.log.String(), "was killed"); n != 1 {
 		t.Errorf("plimsoll-lease has killed %d processes:\n%s", n, l.watcher.log)
 	}
 	if readings := l.stop(); !emulated() {
