@@ -67,20 +67,21 @@ func WaitForHandover(ctx context.Context, stateDir string) (*Line, error) {
 
 // Take waits until the running agent has exited, and takes its lock. passed says that the agent left its values in
 // place for us. After the context's end Take gives up, and returns a lock only if the values were handed over at that
-// moment: the caller must then restore them. A stranger that has the lock is not waited for: it may never end.
+// moment: the caller must then restore them. A stranger that has the lock is not waited for: it may never end. Nor is
+// an agent of another installation, which has taken it because this process did not in time.
 func (l *Line) Take(ctx context.Context, p Place) (lock *Lock, passed bool, err error) {
-	defer l.Leave()
+	defer l.leave()
 	for {
 		lock, err := Take(p)
 		var locked *TakenError
 		switch {
 		case err == nil:
 			return lock, l.passed(), nil
-		case !errors.As(err, &locked), locked.Stranger:
+		case !errors.As(err, &locked), locked.Stranger, locked.OtherInstallation && !locked.Trial && !l.passed():
 			return nil, false, err
 		}
 		if pause(ctx) != nil {
-			l.Leave()
+			l.leave()
 			if !l.passed() {
 				return nil, false, ctx.Err()
 			}
@@ -89,8 +90,8 @@ func (l *Line) Take(ctx context.Context, p Place) (lock *Lock, passed bool, err 
 	}
 }
 
-// Leave releases the place for another process.
-func (l *Line) Leave() {
+// leave releases the place for another process.
+func (l *Line) leave() {
 	if l.file != nil {
 		l.file.Close()
 		l.file = nil

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -136,5 +137,39 @@ func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
 	}
 	if outcomes[true] == 0 || outcomes[false] == 0 {
 		t.Errorf("handed over or not: %v; the scenario proves nothing", outcomes)
+	}
+}
+
+// TestLineBehindAnotherInstallation: an agent of another installation that has taken the lock is not waited for. One
+// that only tries the lock is, or it would end a handover.
+func TestLineBehindAnotherInstallation(t *testing.T) {
+	dir, place := t.TempDir(), placeOf(t)
+	other := place
+	other.Installation, other.Trial = "b/plimsoll", true
+	lock := held(t, other)
+	line, err := WaitForHandover(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := line.Take(short, place); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an agent that tries the lock is not waited for: %v", err)
+	}
+	if line, err = WaitForHandover(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	lock.Keep()
+	var taken *TakenError
+	if _, _, err := line.Take(t.Context(), place); !errors.As(err, &taken) || !taken.OtherInstallation || taken.Trial {
+		t.Errorf("%v; want that the other installation has it", err)
+	}
+	if again, err := WaitForHandover(t.Context(), dir); err != nil {
+		t.Errorf("the place is kept: %v", err)
+	} else {
+		again.leave()
+	}
+	if err := lock.Release(); err != nil {
+		t.Error(err)
 	}
 }

@@ -46,12 +46,17 @@ func (n *Node) StandBy(ctx context.Context, read web.ReadAccess, ready func() er
 		end()
 		<-served // the socket is free
 	}()
-	line, err := n.standInLine(ctx, ready, &standsBy)
-	if line == nil {
-		return false, err
+	for {
+		line, err := n.standInLine(ctx, ready, &standsBy)
+		if line == nil {
+			return false, err
+		}
+		var holder *lock.TakenError
+		n.Lock, passed, err = line.Take(ctx, n.place())
+		if !errors.As(err, &holder) || !holder.OtherInstallation {
+			return passed, err
+		}
 	}
-	n.Lock, passed, err = line.Take(ctx, n.place())
-	return passed, err
 }
 
 // standInLine waits until this agent is the successor of the agent that runs; nil: it has the lock, or an error says
@@ -63,18 +68,18 @@ func (n *Node) standInLine(ctx context.Context, ready func() error, standsBy *at
 		if !errors.As(err, &holder) || holder.Stranger {
 			return nil, err
 		}
-		standsBy.Store(holder.OtherInstallation)
-		if !holder.OtherInstallation && ready() == nil {
+		if !holder.Trial {
+			standsBy.Store(holder.OtherInstallation)
+		}
+		if !holder.Trial && !holder.OtherInstallation && ready() == nil {
 			try, end := context.WithTimeout(ctx, readyEvery)
 			line, err := lock.WaitForHandover(try, n.StateDir)
 			end()
-			switch {
-			case errors.Is(err, context.DeadlineExceeded), err == nil && n.leaves(line):
-				continue
-			default:
+			if !errors.Is(err, context.DeadlineExceeded) {
 				standsBy.Store(err == nil)
 				return line, err
 			}
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -84,35 +89,28 @@ func (n *Node) standInLine(ctx context.Context, ready func() error, standsBy *at
 	return nil, ctx.Err()
 }
 
-// leaves gives up a place in line behind an agent of another installation. An agent of our own may only have looked
-// whether the lock is free, before the other one took it.
-func (n *Node) leaves(line *lock.Line) bool {
-	holder, err := lock.Holder(n.place())
-	if err != nil || holder == nil || !holder.OtherInstallation {
-		return false
-	}
-	line.Leave()
-	return true
-}
-
 // takeOverTimeout is how long a free lock is left to a successor. A successor tries to take it every 10 ms.
 const takeOverTimeout = 2 * time.Second
 
 // TakeUnusedLock takes the lock where no agent runs and no successor takes over. A successor that does not take over in
 // time, such as a stopped process, is ignored: no other process would restore the limits.
 func (n *Node) TakeUnusedLock() error {
+	place := n.place()
+	place.Trial = true
 	for end := time.Now().Add(takeOverTimeout); ; time.Sleep(readyEvery) {
-		if err := n.TakeLock(); err != nil {
+		l, err := lock.Take(place)
+		if err != nil {
 			return err
 		}
 		waits, err := lock.SuccessorWaits(n.StateDir)
 		if err != nil || !waits || time.Now().After(end) {
+			n.Lock = l
+			n.Lock.Keep()
 			return err
 		}
-		if err := n.Lock.Release(); err != nil {
+		if err := l.Release(); err != nil {
 			return err
 		}
-		n.Lock = nil
 	}
 }
 
