@@ -31,9 +31,9 @@ type watcher struct {
 
 // look looks once, and does what is to be done.
 func (g *watcher) look() {
-	beat, err := lease.Read(g.place.StateDir)
-	if err != nil {
-		g.complain("the heartbeat cannot be read", "error", err) // and the last one counts
+	beat, beatErr := lease.Read(g.place.StateDir)
+	if beatErr != nil {
+		g.complain("the heartbeat cannot be read", "error", beatErr) // and the last one counts
 	}
 	holder, err := lock.Holder(g.place)
 	if err != nil {
@@ -46,7 +46,9 @@ func (g *watcher) look() {
 			"without_a_look", late.Round(time.Millisecond))
 	}
 	if !g.memory.Silent() {
-		g.said = nil
+		if beatErr == nil {
+			g.said = nil
+		}
 		return
 	}
 	action := g.memory.Judge(g.entries())
@@ -138,6 +140,9 @@ func (g *watcher) putBack() (results []plan.Result, left int, err error) {
 		return nil, 0, err
 	}
 	defer j.Close()
+	for _, note := range j.Notes() {
+		g.log.Warn("the journal is damaged", "state_dir", g.place.StateDir, "note", note)
+	}
 	debug.FreeOSMemory()
 	host := sysfs.NewHost("/")
 	possible, _ := host.Possible() // where it cannot be read, those that are online have to do

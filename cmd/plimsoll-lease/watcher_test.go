@@ -325,6 +325,43 @@ func TestRestoreSaysWhatItLeaves(t *testing.T) {
 	}
 }
 
+// TestRestoreSaysWhatTheJournalLost: the line that cannot be read may be of a value that is not put back. The agent
+// that comes next finds a whole journal.
+func TestRestoreSaysWhatTheJournalLost(t *testing.T) {
+	n := raisedPods(t, 1)
+	name := filepath.Join(n.state, "journal")
+	text, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(name, bytes.Replace(text, []byte("\n"), []byte("\nno record\n"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, log := n.silent()
+	g.restore()
+	for _, want := range []string{"the journal is damaged", "journal.damaged", "put back"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("it does not say %q: %s", want, log)
+		}
+	}
+}
+
+// TestComplaintsAreSaidOnce: also while the lease has not run out yet.
+func TestComplaintsAreSaidOnce(t *testing.T) {
+	n := raisedPods(t, 1)
+	if err := os.WriteFile(filepath.Join(n.state, "heartbeat"), []byte("half a l"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, log := n.silent()
+	g.memory = lease.Memory{After: time.Hour}
+	for range 3 {
+		g.look()
+	}
+	if said := strings.Count(log.String(), "the heartbeat cannot be read"); said != 1 {
+		t.Errorf("said %d times: %s", said, log)
+	}
+}
+
 // TestRestoreOfADamagedJournalOnAFullDisk: where nothing can be restored, no limit is said to be back.
 func TestRestoreOfADamagedJournalOnAFullDisk(t *testing.T) {
 	if fulldisk.Elsewhere(t) {
