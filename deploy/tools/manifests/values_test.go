@@ -26,6 +26,7 @@ func TestUnknownValues(t *testing.T) {
 		"/terminationGracePeriodSeconds": {"terminationGracePeriodSeconds": 9},
 		"--state-dir=/x":                 {"extraArgs": []any{"--verbose", "--state-dir=/x"}},
 		"/serve/user":                    {"serve": map[string]any{"user": 1 << 31}},
+		"/enabled":                       {"enabled": false},
 		"--cgroup-root would":            {"extraArgs": []any{"--cgroup-root", "/x"}},
 	} {
 		if _, err := render(chart, values, kubeVersion); err == nil || !strings.Contains(err.Error(), name) {
