@@ -10,8 +10,9 @@ import (
 // Sampler makes periods of successive readings of one group's files, for whom no program in the kernel records them.
 //
 // The kernel counts periods that are over (nr_periods). Where one reading sees several end, the use between two
-// readings is spread over them evenly. After a pause, as of a strip that was closed, it begins anew. Without a limit
-// there are no periods; columns of 100 ms stand for them. Tokens and refills are not in the files.
+// readings is spread over them evenly. After a pause, as of a strip that was closed, it begins anew, with an empty
+// column. Without a limit there are no periods; columns of 100 ms stand for them. Tokens and refills are not in the
+// files.
 type Sampler struct {
 	read      time.Time // the last reading
 	at        time.Time // the last period that is over
@@ -30,6 +31,10 @@ func (s *Sampler) Add(now time.Time, c cpu.Counters, b cpu.Bandwidth) view.Perio
 		p.Length = cpu.DefaultPeriod
 	}
 	if now.Sub(s.read) > pause {
+		if !s.read.IsZero() { // a column in which nothing is known
+			p = view.Periods{Length: p.Length, End: []int64{now.UnixMilli()}, Used: []int32{-1}, Quota: []int32{-1},
+				Tokens: []int32{-1}, Throttles: []int32{0}, Lost: []int32{0}, Refills: []int32{0}}
+		}
 		*s = Sampler{read: now, at: now, last: c}
 		return p
 	}

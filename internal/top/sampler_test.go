@@ -38,8 +38,9 @@ func TestSamplerBeginsAnewAfterAPause(t *testing.T) {
 	var s Sampler
 	limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
 	s.Add(t0, cpu.Counters{}, limit)
-	if p := s.Add(t0.Add(time.Minute), cpu.Counters{Periods: 600, Usage: time.Second}, limit); len(p.End) != 0 {
-		t.Errorf("%d periods of a pause", len(p.End))
+	if p := s.Add(t0.Add(time.Minute), cpu.Counters{Periods: 600, Usage: time.Second}, limit); len(p.End) != 1 ||
+		p.Used[0] != -1 {
+		t.Errorf("of a pause: %+v", p)
 	}
 	after := cpu.Counters{Periods: 601, Usage: time.Second + 20*ms}
 	if p := s.Add(t0.Add(time.Minute+50*ms), after, limit); len(p.End) != 1 || p.Used[0] != 20_000 {

@@ -131,10 +131,13 @@ func cpus(us int32, period time.Duration) string {
 	return fmt.Sprintf("%.2f", float64(us)*1000/float64(period))
 }
 
+// outOfOrder is by how many milliseconds two readings that overtook each other may be apart.
+const outOfOrder = 1000
+
 // Append adds periods to those that are known, and keeps the last so many. Those that are known go where the clock was
 // set back.
 func Append(p, more view.Periods, most int) view.Periods {
-	if n, k := len(p.End), len(more.End); n > 0 && k > 0 && more.End[k-1] < p.End[n-1] {
+	if n, k := len(p.End), len(more.End); n > 0 && k > 0 && more.End[k-1] < p.End[n-1]-outOfOrder {
 		p = view.Periods{}
 	}
 	keep := func(a, b []int32) []int32 {

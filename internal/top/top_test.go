@@ -330,8 +330,14 @@ func TestAppend(t *testing.T) {
 		p.Length != 100*ms {
 		t.Errorf("%s %+v", diff, p)
 	}
-	before := view.Periods{End: []int64{0}, Used: []int32{7}}
-	if p = Append(p, before, 3); len(p.End) != 1 || p.Used[0] != 7 {
+	one.End = []int64{4 + outOfOrder}
+	p = Append(p, one, 3)
+	one.End = []int64{4}
+	if p = Append(p, one, 3); len(p.End) != 3 {
+		t.Errorf("a reading overtook another one: %+v", p)
+	}
+	one.End[0] -= 2 * outOfOrder
+	if p = Append(p, one, 3); len(p.End) != 1 {
 		t.Errorf("the clock was set back: %+v", p)
 	}
 }
