@@ -122,18 +122,27 @@ func MostPods(c Container, capacity, target float64, o Options) (int, error) {
 		return 0, err
 	}
 	confirmed := func(m int) (bool, error) {
+		if m == 0 {
+			return true, nil
+		}
 		few := o
 		few.Periods = min(o.periods(), mostWork/int64(m))
 		r, err := Simulate(Node{capacity, slices.Repeat([]Container{c}, m)}, few)
 		return r.Miss.Value <= 1-target, err
 	}
-	if ok, err := confirmed(m); err != nil || ok {
-		return m, err
+	high := m + 1
+	for step := 1; ; step *= 2 { // the answer is mostly close below
+		if ok, err := confirmed(m); err != nil {
+			return 0, err
+		} else if ok {
+			return halve(m, high, 1, confirmed)
+		}
+		high, m = m, max(0, m-step)
 	}
-	return halve(0, m, 1, confirmed)
 }
 
-// mostWork bounds the containers of a simulation times its periods: thousands of containers take a second or so.
+// mostWork bounds the containers of a simulation times its periods: one of thousands of containers takes a second or
+// so.
 const mostWork = 1 << 30
 
 // LimitFor is the lowest quota with which no more than a fraction of a recording's periods is throttled, with a burst
