@@ -117,6 +117,8 @@ func (g *watcher) restore() {
 			g.log.Error("could not be put back", about...)
 		case plan.Trampled:
 			g.log.Warn("left alone: the value is not the agent's", about...)
+		case plan.Clamped:
+			g.log.Warn("put back, but the kernel took another value", about...)
 		}
 	}
 	refused := outcomes[plan.Refused]

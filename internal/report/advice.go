@@ -32,7 +32,7 @@ type Advice struct {
 	// share of resampled recordings that keep the target; absent where they are of several kinds
 	Sure *float64 `json:"sure,omitempty"`
 	// correlation of the demands from which on the target is not kept; 1: it always is, 0: there is no room; `null`:
-	// not known, as without the order of the recordings it is not kept
+	// not known, as without the order and the common clock of the recordings it is not kept
 	TurningRho Correlation   `json:"turning_rho"`
 	Kinds      []AdvisedKind `json:"kinds"`      // a recording each
 	Period     time.Duration `json:"period_ns"`  // of the recording
@@ -144,7 +144,7 @@ func (a Advice) node(p *page) {
 	switch {
 	case math.IsNaN(float64(a.TurningRho)):
 		p.printf("At which correlation between the containers' demands the verdict turns is not known: it depends on " +
-			"the order of the recorded periods.\n")
+			"the order of the recorded periods, or on which were recorded together.\n")
 	case a.TurningRho >= 1:
 		p.printf("It is kept whatever the correlation between the containers' demands.\n")
 	case a.TurningRho > 0:
