@@ -122,12 +122,12 @@ func TestAdviseEnds(t *testing.T) {
 	if line, err := bufio.NewReader(stderr).ReadString('\n'); !strings.Contains(line, "warning") {
 		t.Errorf("%q, %v", line, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
-		t.Errorf("after SIGINT: %v", cmd.ProcessState)
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
+		t.Errorf("after SIGTERM: %v", cmd.ProcessState)
 	}
 }
 

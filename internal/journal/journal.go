@@ -329,7 +329,7 @@ func (j *Journal) heal() error {
 }
 
 // compact writes the journal anew when most of it is history. If that fails the old file goes on, and the next
-// attempt is made when the file has doubled.
+// attempt is made when the file has doubled. Nobody is told: what the disk refuses of new entries is.
 func (j *Journal) compact() {
 	if j.records <= j.compactAt || j.records <= 4*len(j.table) {
 		return
