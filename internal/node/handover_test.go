@@ -163,3 +163,37 @@ func TestOneSuccessor(t *testing.T) {
 		t.Errorf("the second one: %v", err)
 	}
 }
+
+// TestATrialIsNoAgent: nobody stands in line behind an agent of the own installation that only tries the lock.
+func TestATrialIsNoAgent(t *testing.T) {
+	s := newShared(t)
+	place := s.agent("b/plimsoll").place()
+	place.Trial = true
+	l, err := lock.Take(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.standBy("b/plimsoll")
+	inLine := func() bool {
+		waits, err := lock.SuccessorWaits(s.StateDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	}
+	for end := time.Now().Add(4 * readyEvery); time.Now().Before(end); time.Sleep(readyEvery / 10) {
+		if inLine() {
+			t.Fatal("it stands in line behind a trial")
+		}
+	}
+	l.Keep()
+	for end := time.Now().Add(10 * time.Second); !inLine(); time.Sleep(readyEvery / 10) {
+		if time.Now().After(end) {
+			t.Fatal("it does not stand in line")
+		}
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, b.passed, nil)
+}
