@@ -24,19 +24,17 @@ func row() view.Row {
 }
 
 func TestParagraph(t *testing.T) {
+	const ownLimit = "Its limit is 0.50 CPUs, and its work came faster than that. It used up to 1.48 CPUs in one " +
+		"period. Plimsoll ended or prevented 393 throttles by refills, and raised its quota to 1.50 CPUs, and lets " +
+		"it save up to 50ms of unused time. Its last decision: throttled in 4 of 10 periods. To do: nothing, if the " +
+		"time lost is small; else raise its limit, for which `plimsoll advise --live` has a figure."
 	v := view.View{Window: time.Minute, Mode: report.Active, Mark: view.Mark{Node: report.Node{Used: 7.9, Capacity: 8}}}
 	for name, c := range map[string]struct {
 		change func(*view.Row)
 		want   string
 	}{
 		"own limit": {func(r *view.Row) { r.Cause = view.OwnLimit },
-			"shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 " +
-				"CPUs, and its work came faster than that. " +
-				"It used up to 1.48 CPUs in one period. Plimsoll ended or prevented 393 throttles by refills, and " +
-				"raised its quota to 1.50 CPUs, and lets it save up to 50ms " +
-				"of unused time. Its last decision: throttled in 4 of 10 periods. To do: nothing, if the time lost " +
-				"is small; else raise its limit, for which " +
-				"`plimsoll advise --live` has a figure."},
+			"shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. " + ownLimit},
 		"requests": {func(r *view.Row) {
 			*r = view.Row{Name: "free", Requests: &report.RequestWindow{Window: time.Minute, Answered: 1200,
 				Response: report.Quantiles{P50: 4 * ms, P90: 9 * ms, P99: 105 * ms},
@@ -66,13 +64,7 @@ func TestParagraph(t *testing.T) {
 		"refilled at once": {func(r *view.Row) {
 			r.Cause, r.Lost, r.Throttled = view.OwnLimit, ptr(300*time.Microsecond), nil
 		},
-			"shop/checkout/api stood still for less than 1ms of the last 1m0s. Its limit is 0.50 " +
-				"CPUs, and its work came faster than that. " +
-				"It used up to 1.48 CPUs in one period. Plimsoll ended or prevented 393 throttles by refills, and " +
-				"raised its quota to 1.50 CPUs, and lets it save up to 50ms " +
-				"of unused time. Its last decision: throttled in 4 of 10 periods. To do: nothing, if the time lost " +
-				"is small; else raise its limit, for which " +
-				"`plimsoll advise --live` has a figure."},
+			"shop/checkout/api stood still for less than 1ms of the last 1m0s. " + ownLimit},
 		"another program's quota": {func(r *view.Row) {
 			r.Cause, r.Problem = view.Refused, "another program set the quota to 150ms; it is left alone"
 			r.QuotaAsked, r.Refills, r.Burst, r.Why, r.Peak = r.Limit, nil, 0, "", nil
