@@ -24,7 +24,7 @@ type Totals struct {
 
 	// With Options.Use, of a group with a limit: CPU time per period, to the last tick of each CPU.
 	// Counted is false before the first period is over, and for good once a CPU found no room (Unplaced) or a task was
-	// too far below the group: the other figures stand still then.
+	// too far below the group: Uses and Above stand still from then on.
 	Counted bool
 	Used    time.Duration // in the last period that is over
 	// when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
