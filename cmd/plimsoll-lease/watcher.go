@@ -96,18 +96,32 @@ func (g *watcher) kill(holder *lock.TakenError) bool {
 
 // restore takes the lock, and puts back what the journal has.
 func (g *watcher) restore() {
-	lock, err := lock.Take(g.place)
+	taken, err := g.take()
 	if err != nil {
 		g.complain("nothing is restored", "error", err) // an agent that stood by may have been faster
 		return
 	}
-	defer lock.Release()
+	defer taken.Release()
 	results, left, err := g.putBack()
 	if err != nil {
 		g.complain("nothing is restored", "error", err)
 		g.memory = g.memory.Tried()
 		return
 	}
+	if g.tell(results, left) > 0 || left > 0 { // a full disk keeps entries in the journal whose files are restored
+		g.memory = g.memory.Tried()
+	}
+}
+
+// take takes the lock, for as long as a restore lasts: a successor that waits keeps its place.
+func (g *watcher) take() (*lock.Lock, error) {
+	place := g.place
+	place.Brief = true
+	return lock.Take(place)
+}
+
+// tell logs what became of a restore, and returns how many files were refused.
+func (g *watcher) tell(results []plan.Result, left int) (refused int) {
 	outcomes := map[plan.Outcome]int{}
 	for _, r := range results {
 		outcomes[r.Outcome]++
@@ -121,13 +135,11 @@ func (g *watcher) restore() {
 			g.log.Warn("put back, but the kernel took another value", about...)
 		}
 	}
-	refused := outcomes[plan.Refused]
-	if refused > 0 || left > 0 { // a full disk keeps entries in the journal whose files are restored
-		g.memory = g.memory.Tried()
-	}
+	refused = outcomes[plan.Refused]
 	g.log.Warn("the agent sent no heartbeat: limits are put back", "files",
 		outcomes[plan.Applied]+outcomes[plan.Clamped]+outcomes[plan.Skipped], "left_alone", outcomes[plan.Trampled],
 		"gone", outcomes[plan.Gone], "refused", refused, "left_in_journal", left)
+	return refused
 }
 
 // putBack restores as `plimsoll restore` does, and says how many entries are left in the journal. The caller has the

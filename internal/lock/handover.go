@@ -77,7 +77,7 @@ func (l *Line) Take(ctx context.Context, p Place) (lock *Lock, passed bool, err 
 		switch {
 		case err == nil:
 			return lock, l.passed(), nil
-		case !errors.As(err, &locked), locked.Stranger, locked.OtherInstallation && !locked.Trial && !l.passed():
+		case !errors.As(err, &locked), locked.Stranger, locked.OtherInstallation && !locked.Brief && !l.passed():
 			return nil, false, err
 		}
 		if pause(ctx) != nil {

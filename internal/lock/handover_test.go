@@ -145,7 +145,7 @@ func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
 func TestLineBehindAnotherInstallation(t *testing.T) {
 	dir, place := t.TempDir(), placeOf(t)
 	other := place
-	other.Installation, other.Trial = "b/plimsoll", true
+	other.Installation, other.Brief = "b/plimsoll", true
 	lock := held(t, other)
 	line, err := WaitForHandover(t.Context(), dir)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestLineBehindAnotherInstallation(t *testing.T) {
 	}
 	lock.Keep()
 	var taken *TakenError
-	if _, _, err := line.Take(t.Context(), place); !errors.As(err, &taken) || !taken.OtherInstallation || taken.Trial {
+	if _, _, err := line.Take(t.Context(), place); !errors.As(err, &taken) || !taken.OtherInstallation || taken.Brief {
 		t.Errorf("%v; want that the other installation has it", err)
 	}
 	if again, err := WaitForHandover(t.Context(), dir); err != nil {

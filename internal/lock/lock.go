@@ -49,7 +49,7 @@ type Place struct {
 	StateDir string // of the process that takes the lock
 
 	Installation string // the DaemonSet of that process; "": none
-	Trial        bool   // it may give the lock back at once; until Keep
+	Brief        bool   // it gives the lock back soon, unless it calls Keep
 }
 
 // Lock is held by the one process that may write a cgroup hierarchy. The kernel lets go of it when the process dies.
@@ -67,7 +67,7 @@ type lockOwner struct {
 	State string `json:"state"` // the device and inode of its state directory
 
 	Installation string `json:"installation,omitempty"`
-	Trial        bool   `json:"trial,omitempty"`
+	Brief        bool   `json:"brief,omitempty"`
 }
 
 // How often the holder of a file is looked at before it counts as a stranger: an agent may have locked the file and not
@@ -130,9 +130,9 @@ func (l *Lock) Sign() error {
 	return l.unnamed
 }
 
-// Keep says that the lock of a trial is not given back.
+// Keep says that a lock taken with Brief is not given back soon.
 func (l *Lock) Keep() {
-	if l.place.Trial = false; l.file != nil {
+	if l.place.Brief = false; l.file != nil {
 		l.unnamed = l.place.sign(l.file)
 	}
 }
@@ -140,7 +140,7 @@ func (l *Lock) Keep() {
 // sign writes into the file of the lock who has it.
 func (p Place) sign(file *os.File) error {
 	pid, start := Self()
-	text, err := json.Marshal(lockOwner{pid, start, identity(p.StateDir), p.Installation, p.Trial})
+	text, err := json.Marshal(lockOwner{pid, start, identity(p.StateDir), p.Installation, p.Brief})
 	if err == nil { // the old text stays as long as there is no room for another one
 		_, err = file.WriteAt(append(text, '\n'), 0)
 	}
@@ -208,9 +208,9 @@ func (p Place) locked(f *os.File) *TakenError {
 	pid := flocker(f)
 	ours := by.State != "" && by.State == identity(p.StateDir)
 	e := &TakenError{Root: p.Root, Process: processOf(pid), Start: by.Start, OurState: ours,
-		OtherInstallation: by.Installation != p.Installation, Trial: by.Trial}
+		OtherInstallation: by.Installation != p.Installation, Brief: by.Brief}
 	if by.Start == 0 || pid != 0 && started(pid) != by.Start {
-		e.Stranger, e.OurState, e.OtherInstallation, e.Trial = true, false, false, false
+		e.Stranger, e.OurState, e.OtherInstallation, e.Brief = true, false, false, false
 	}
 	return e
 }
@@ -266,7 +266,7 @@ type TakenError struct {
 	Unshared string // the directory of locks that it does not share; "": it does
 
 	OtherInstallation bool // it is known not to be of the installation of whoever asks
-	Trial             bool // it only sees whether it may take the lock
+	Brief             bool // it has the lock for a moment, and is no agent that runs
 }
 
 func (e *TakenError) Error() string {

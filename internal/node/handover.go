@@ -68,10 +68,10 @@ func (n *Node) standInLine(ctx context.Context, ready func() error, standsBy *at
 		if !errors.As(err, &holder) || holder.Stranger {
 			return nil, err
 		}
-		if !holder.Trial {
+		if !holder.Brief {
 			standsBy.Store(holder.OtherInstallation)
 		}
-		if !holder.Trial && !holder.OtherInstallation && ready() == nil {
+		if !holder.Brief && !holder.OtherInstallation && ready() == nil {
 			try, end := context.WithTimeout(ctx, readyEvery)
 			line, err := lock.WaitForHandover(try, n.StateDir)
 			end()
@@ -96,7 +96,7 @@ const takeOverTimeout = 2 * time.Second
 // time, such as a stopped process, is ignored: no other process would restore the limits.
 func (n *Node) TakeUnusedLock() error {
 	place := n.place()
-	place.Trial = true
+	place.Brief = true
 	for end := time.Now().Add(takeOverTimeout); ; time.Sleep(readyEvery) {
 		l, err := lock.Take(place)
 		if err != nil {

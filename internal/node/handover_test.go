@@ -164,11 +164,11 @@ func TestOneSuccessor(t *testing.T) {
 	}
 }
 
-// TestATrialIsNoAgent: nobody stands in line behind an agent of the own installation that only tries the lock.
-func TestATrialIsNoAgent(t *testing.T) {
+// TestNoLineBehindABriefHolder: nobody stands in line behind an agent of the own installation that only tries the lock.
+func TestNoLineBehindABriefHolder(t *testing.T) {
 	s := newShared(t)
 	place := s.agent("b/plimsoll").place()
-	place.Trial = true
+	place.Brief = true
 	l, err := lock.Take(place)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestATrialIsNoAgent(t *testing.T) {
 	}
 	for end := time.Now().Add(4 * readyEvery); time.Now().Before(end); time.Sleep(readyEvery / 10) {
 		if inLine() {
-			t.Fatal("it stands in line behind a trial")
+			t.Fatal("it stands in line behind one that only tries")
 		}
 	}
 	l.Keep()
